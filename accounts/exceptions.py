@@ -1,0 +1,43 @@
+"""What can go wrong in this app. `chatsite/errors.py` says which HTTP answer each code gets."""
+
+from foundation.errors import DomainError
+
+
+class AccountsError(DomainError):
+    """The tree's root."""
+
+
+class NotAuthenticated(AccountsError):
+    code = "not_authenticated"
+
+
+class TokenExpired(AccountsError):
+    code = "token_expired"
+
+
+class KeyRevoked(AccountsError):
+    code = "key_revoked"
+
+
+class ScopeMissing(AccountsError):
+    code = "scope_missing"
+
+
+class AccountSuspended(AccountsError):
+    code = "account_suspended"
+
+
+class NotFound(AccountsError):
+    code = "not_found"
+
+
+class InvalidRequest(AccountsError):
+    code = "invalid_request"
+
+
+class RequestsExceeded(AccountsError):
+    code = "requests_exceeded"
+
+
+class TokensExceeded(AccountsError):
+    code = "tokens_exceeded"

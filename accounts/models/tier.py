@@ -1,0 +1,18 @@
+"""What a kind of account may use, as data."""
+
+from django.db import models
+
+PRIORITY_CLASSES = [("enterprise", "Enterprise"), ("plus", "Plus"), ("free", "Free")]
+
+
+class Tier(models.Model):
+    """A tier: its limits, its place in the queue. Seeded with `free`, `plus` and `enterprise`; editable in the admin."""
+
+    name = models.SlugField(primary_key=True)
+    priority_class = models.CharField(max_length=16, choices=PRIORITY_CLASSES, default="free")
+    requests_per_window = models.PositiveIntegerField(help_text="Messages that may be sent within one window.")
+    window_seconds = models.PositiveIntegerField(default=3 * 3600)
+    max_answer_tokens = models.PositiveIntegerField(default=1024)
+
+    def __str__(self) -> str:
+        return self.name

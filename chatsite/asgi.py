@@ -1,0 +1,14 @@
+"""The ASGI application: HTTP through Django, the WebSocket through Channels."""
+
+import os
+
+from django.core.asgi import get_asgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatsite.settings")
+http_application = get_asgi_application()  # loads the apps; what is imported below needs them
+
+from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
+
+from conversations.streaming.routing import websocket_urlpatterns  # noqa: E402
+
+application = ProtocolTypeRouter({"http": http_application, "websocket": URLRouter(websocket_urlpatterns)})

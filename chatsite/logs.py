@@ -1,0 +1,46 @@
+"""Structured logging: ids and facts, never message text."""
+
+import logging
+import logging.config
+
+import structlog
+
+
+def configure_logging(*, json: bool, level: str) -> None:
+    """Send structlog and the standard library's loggers through one formatter to standard error."""
+    shared = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    renderer = structlog.processors.JSONRenderer() if json else structlog.dev.ConsoleRenderer(colors=False)
+    logging.config.dictConfig(
+        {
+            "version": 1,
+            "disable_existing_loggers": False,
+            "formatters": {
+                "structured": {
+                    "()": structlog.stdlib.ProcessorFormatter,
+                    "processors": [
+                        structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                        structlog.processors.format_exc_info,
+                        renderer,
+                    ],
+                    "foreign_pre_chain": shared,
+                },
+            },
+            "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "structured"}},
+            "root": {"handlers": ["stderr"], "level": level},
+            "loggers": {
+                "daphne": {"level": "WARNING"},
+                "django.channels.server": {"level": "WARNING"},
+                "httpx": {"level": "WARNING"},
+            },
+        }
+    )
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=True,
+    )

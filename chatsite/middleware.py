@@ -1,0 +1,45 @@
+"""Middleware of the whole site."""
+
+from collections.abc import Awaitable, Callable
+from inspect import iscoroutinefunction
+
+import structlog
+from django.http import HttpRequest, HttpResponse
+from django.utils.decorators import sync_and_async_middleware
+from uuid_utils.compat import uuid7
+
+HEADER = "X-Request-ID"
+
+
+def _begin(request: HttpRequest) -> str:
+    # A client's own request id is never trusted: it would let one caller write into another's log lines.
+    request_id = str(uuid7())
+    request.META["request_id"] = request_id
+    structlog.contextvars.clear_contextvars()
+    structlog.contextvars.bind_contextvars(request_id=request_id)
+    return request_id
+
+
+@sync_and_async_middleware
+def request_id(
+    get_response: Callable[[HttpRequest], HttpResponse] | Callable[[HttpRequest], Awaitable[HttpResponse]],
+) -> Callable[[HttpRequest], HttpResponse] | Callable[[HttpRequest], Awaitable[HttpResponse]]:
+    """Give every request an id, bind it to the log lines and answer it as `X-Request-ID`."""
+    if iscoroutinefunction(get_response):
+
+        async def asynchronous(request: HttpRequest) -> HttpResponse:
+            identifier = _begin(request)
+            response: HttpResponse = await get_response(request)
+            response[HEADER] = identifier
+            return response
+
+        return asynchronous
+
+    def synchronous(request: HttpRequest) -> HttpResponse:
+        identifier = _begin(request)
+        response = get_response(request)
+        assert isinstance(response, HttpResponse)
+        response[HEADER] = identifier
+        return response
+
+    return synchronous

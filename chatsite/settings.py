@@ -1,0 +1,284 @@
+"""Every setting, read once from the environment (or `.env`). Nothing else in the project reads the environment."""
+
+from datetime import timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.csp import CSP
+
+from chatsite.logs import configure_logging
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env = environ.Env()
+environ.Env.read_env(BASE_DIR / ".env")
+
+DEBUG = env.bool("DEBUG", default=True)
+INSECURE_SECRET_KEY = "insecure-key-for-development-only-never-for-production"
+SECRET_KEY = env.str("SECRET_KEY", default=INSECURE_SECRET_KEY if DEBUG else "")
+ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]", "testserver"] if DEBUG else [])
+SITE_URL = env.str("SITE_URL", default="http://localhost:8000")
+CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[SITE_URL])
+DATA_DIR = Path(env.str("DATA_DIR", default=str(BASE_DIR / "var"))).resolve()
+
+if not DEBUG:
+    if not SECRET_KEY or SECRET_KEY == INSECURE_SECRET_KEY or len(SECRET_KEY) < 50:
+        raise ImproperlyConfigured("With DEBUG=false, set SECRET_KEY to a private random string of 50 characters or more.")
+    if not ALLOWED_HOSTS:
+        raise ImproperlyConfigured("With DEBUG=false, set ALLOWED_HOSTS to the host names of this site, comma-separated.")
+    if "*" in ALLOWED_HOSTS:
+        raise ImproperlyConfigured("With DEBUG=false, ALLOWED_HOSTS must name hosts; '*' would accept any Host header.")
+
+INSTALLED_APPS = [
+    "daphne",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.humanize",
+    "django.contrib.messages",
+    "django.contrib.sessions",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "allauth",
+    "allauth.account",
+    "allauth.headless",
+    "allauth.usersessions",
+    "channels",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "chatsite",
+    "conversations",
+    "accounts",
+    "inference",
+]
+
+MIDDLEWARE = [
+    "chatsite.middleware.request_id",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.middleware.csp.ContentSecurityPolicyMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+]
+
+ROOT_URLCONF = "chatsite.urls"
+ASGI_APPLICATION = "chatsite.asgi.application"
+APPEND_SLASH = False
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.template.context_processors.csp",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+# Stores ---------------------------------------------------------------------------------------------------------------
+
+DATABASE_POOL_SIZE = env.int("DATABASE_POOL_SIZE", default=0)
+"""Connections kept per process; 0 means no pool. Only the web process sets it (`run_all` and the Procfile do)."""
+DATABASES = {"default": env.db_url("DATABASE_URL", default="postgresql://chatsite@localhost:5432/chatsite")}
+DATABASES["default"]["ENGINE"] = "django.db.backends.postgresql"
+DATABASES["default"].setdefault("OPTIONS", {})
+DATABASES["default"]["OPTIONS"].setdefault("connect_timeout", 2)
+DATABASES["default"]["TEST"] = {"NAME": env.str("TEST_DATABASE_NAME", default="chatsite_test")}
+if DATABASE_POOL_SIZE:
+    DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 1, "max_size": DATABASE_POOL_SIZE, "timeout": 2}
+else:
+    DATABASES["default"]["CONN_MAX_AGE"] = 60
+    DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+REDIS_URL = env.str("REDIS_URL", default="redis://localhost:6379/0")
+REDIS_KEY_PREFIX = env.str("REDIS_KEY_PREFIX", default="chat")
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": REDIS_URL,
+        "KEY_PREFIX": f"{REDIS_KEY_PREFIX}:cache",
+    },
+}
+CHANNEL_LAYERS = {
+    "default": {
+        # The default RedisChannelLayer lost half the messages at 100 streams: its capacity is per process.
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "CONFIG": {"hosts": [REDIS_URL], "prefix": f"{REDIS_KEY_PREFIX}:channels"},
+    },
+}
+
+# People ---------------------------------------------------------------------------------------------------------------
+
+AUTH_USER_MODEL = "accounts.User"
+DEFAULT_TIER = env.str("DEFAULT_TIER", default="free")
+"""The tier of new accounts."""
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+LOGIN_REDIRECT_URL = "/"
+LOGIN_URL = "account_login"
+ACCOUNT_USER_MODEL_USERNAME_FIELD = None
+ACCOUNT_LOGIN_METHODS = {"email"}
+ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
+ACCOUNT_EMAIL_VERIFICATION = env.str("EMAIL_VERIFICATION", default="optional" if DEBUG else "mandatory")
+ACCOUNT_LOGOUT_ON_GET = False
+ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_PREVENT_ENUMERATION = True
+HEADLESS_CLIENTS = ("app",)
+HEADLESS_TOKEN_STRATEGY = "allauth.headless.tokens.strategies.jwt.JWTTokenStrategy"  # noqa: S105
+HEADLESS_JWT_ALGORITHM = "HS256"
+# Without it a JWT outlives its logout.
+HEADLESS_JWT_STATEFUL_VALIDATION_ENABLED = True
+HEADLESS_JWT_ACCESS_TOKEN_EXPIRES_IN = 300
+
+EMAIL_CONFIG = env.email_url("EMAIL_URL", default="consolemail://")
+vars().update(EMAIL_CONFIG)
+DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", default="Chat <chat@localhost>")
+
+# The API --------------------------------------------------------------------------------------------------------------
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "accounts.authentication.APIKeyAuthentication",
+        "accounts.authentication.AccessTokenAuthentication",
+        "accounts.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["accounts.authentication.HasScope"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["chatsite.parsers.StrictJSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "chatsite.errors.exception_handler",
+    "UNAUTHENTICATED_USER": None,
+    "TEST_REQUEST_DEFAULT_FORMAT": "json",
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Chat API",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
+    "SERVE_AUTHENTICATION": [],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "SCHEMA_PATH_PREFIX": "/v1",
+    "COMPONENT_SPLIT_REQUEST": True,
+}
+DATA_UPLOAD_MAX_MEMORY_SIZE = 4_000_000
+MAX_MESSAGE_CHARACTERS = env.int("MAX_MESSAGE_CHARACTERS", default=200_000)
+IDEMPOTENCY_KEEP_HOURS = 24
+
+# Inference ------------------------------------------------------------------------------------------------------------
+
+MODEL_FLEET = env.str("MODEL_FLEET", default="large=http://127.0.0.1:8101;small=http://127.0.0.1:8102")
+MODEL_API_KEY = env.str("MODEL_API_KEY", default="")
+DEFAULT_MODEL = env.str("DEFAULT_MODEL", default="")
+"""The alias used when none is named; empty means the first of `MODEL_FLEET`."""
+SYSTEM_INSTRUCTIONS = env.str("SYSTEM_INSTRUCTIONS", default="You are a helpful assistant. Answer clearly and briefly.")
+MAX_ANSWER_TOKENS = env.int("MAX_ANSWER_TOKENS", default=1024)
+GRACE_SECONDS = env.float("GRACE_SECONDS", default=5.0)
+"""How long a generation goes on after the last client that watched it went away."""
+CHECKPOINT_SECONDS = env.float("CHECKPOINT_SECONDS", default=2.0)
+LEASE_SECONDS = env.float("LEASE_SECONDS", default=5.0)
+"""A running generation whose worker has not renewed its lease for this long is given to another worker."""
+QUEUE_DEADLINE_SECONDS = env.float("QUEUE_DEADLINE_SECONDS", default=120.0)
+WORKER_CONCURRENCY = env.int("WORKER_CONCURRENCY", default=256)
+KEEP_ALIVE_SECONDS = env.float("KEEP_ALIVE_SECONDS", default=15.0)
+STREAM_KEEP_SECONDS = 3600
+"""Lifetime of a generation's token stream in Redis after its last event."""
+
+# Background work ------------------------------------------------------------------------------------------------------
+
+_redis_is_a_socket = urlsplit(REDIS_URL).scheme == "unix"
+CELERY_BROKER_URL = REDIS_URL.replace("unix://", "redis+socket://").replace("?db=", "?virtual_host=") if _redis_is_a_socket else REDIS_URL
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "global_keyprefix": f"{REDIS_KEY_PREFIX}:celery:",
+    # A task longer than this runs twice; a killed worker's tasks come back after the restore interval.
+    "visibility_timeout": 3600,
+    "unacked_restore_interval": 10,
+    "unacked_restore_throttle": 5,
+}
+CELERY_TASK_TIME_LIMIT = 600
+CELERY_BEAT_SCHEDULE = {
+    "delete-expired-idempotency-keys": {
+        "task": "conversations.tasks.delete_expired_idempotency_keys",
+        "schedule": timedelta(hours=1),
+    },
+    "clear-expired-sessions": {"task": "accounts.tasks.clear_expired_sessions", "schedule": timedelta(hours=6)},
+}
+
+# Pages ----------------------------------------------------------------------------------------------------------------
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+STATIC_URL = "/static/"
+STATIC_ROOT = DATA_DIR / "static"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STATICFILES_FINDERS = [
+    "django.contrib.staticfiles.finders.FileSystemFinder",
+    "django.contrib.staticfiles.finders.AppDirectoriesFinder",
+    "chatsite.npm_files.NpmFilesFinder",
+]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "chatsite.static_storage.StaticFilesStorage"},
+}
+NPM_FILES: dict[str, str] = {}
+"""Which files of `node_modules` are served, as `static path → path below node_modules`. `chatsite/npm_files.py` reads it."""
+
+# Safety of the pages --------------------------------------------------------------------------------------------------
+
+SECURE_CSP = {
+    "default-src": [CSP.SELF],
+    "script-src": [CSP.SELF, CSP.NONCE],
+    "style-src": [CSP.SELF],
+    "img-src": [CSP.SELF, "data:"],
+    "connect-src": [CSP.SELF],
+    "object-src": [CSP.NONE],
+    "base-uri": [CSP.NONE],
+    "form-action": [CSP.SELF],
+    "frame-ancestors": [CSP.NONE],
+}
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_SAMESITE = "Lax"
+HTTPS = env.bool("HTTPS", default=not DEBUG)
+"""Whether people reach the site by HTTPS; only a production try-out behind plain HTTP turns it off."""
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
+SECURE_SSL_REDIRECT = env.bool("SECURE_SSL_REDIRECT", default=False)
+SECURE_HSTS_SECONDS = env.int("SECURE_HSTS_SECONDS", default=31_536_000 if HTTPS else 0)
+if env.bool("TRUST_PROXY_HEADERS", default=False):
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+
+METRICS_NETWORKS = env.list("METRICS_NETWORKS", default=["127.0.0.0/8", "::1/128"])
+
+LOGGING_CONFIG = None
+configure_logging(json=env.bool("LOG_JSON", default=not DEBUG), level=env.str("LOG_LEVEL", default="INFO"))

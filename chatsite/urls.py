@@ -1,0 +1,16 @@
+"""Every address of the site."""
+
+from django.contrib import admin
+from django.urls import include, path, re_path
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+
+from chatsite.errors import not_found_json
+
+urlpatterns = [
+    path("admin/", admin.site.urls),
+    path("accounts/", include("allauth.urls")),
+    path("_allauth/", include("allauth.headless.urls")),
+    path("v1/schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("v1/docs/", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="docs"),
+    re_path(r"^v1/", not_found_json),
+]

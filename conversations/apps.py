@@ -1,0 +1,7 @@
+"""The app's entry in Django's registry."""
+
+from django.apps import AppConfig
+
+
+class ConversationsConfig(AppConfig):
+    name = "conversations"

@@ -1,0 +1,31 @@
+"""What can go wrong in this app. `chatsite/errors.py` says which HTTP answer each code gets."""
+
+from foundation.errors import DomainError
+
+
+class ConversationsError(DomainError):
+    """The tree's root."""
+
+
+class NotFound(ConversationsError):
+    code = "not_found"
+
+
+class InvalidRequest(ConversationsError):
+    code = "invalid_request"
+
+
+class IdempotencyConflict(ConversationsError):
+    code = "idempotency_conflict"
+
+
+class GenerationInProgress(ConversationsError):
+    code = "generation_in_progress"
+
+
+class ContentTooLong(ConversationsError):
+    code = "content_too_long"
+
+
+class Overloaded(ConversationsError):
+    code = "overloaded"

@@ -1,0 +1,10 @@
+"""Identifiers: UUIDv7, so that they sort by the time of their making and index well."""
+
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+
+def new_id() -> UUID:
+    """Return a fresh UUIDv7 (RFC 9562)."""
+    return uuid7()
