@@ -1,0 +1,108 @@
+"""One TGI server, as the rest of the product sees it."""
+
+from collections.abc import AsyncGenerator, Sequence
+
+import aiohttp
+from text_generation import AsyncClient
+
+from inference.events import StreamEvent
+from inference.messages import ChatMessage, ChatRequest
+from inference.model_server import ServerInfo
+from inference.tgi.answer import Dialect, stream_answer
+from inference.tgi.errors import Misbehaved, ModelServerError
+from inference.tgi.transport import DEFAULT_TIMEOUTS, Timeouts, Transport, model_session
+
+__all__ = ["TGIClient", "Timeouts", "model_session"]
+
+_DIALECT = Dialect(has_a_token_per_delta=True, writes_stop_strings=True, trims_a_partial_answer=True)
+
+
+class TGIClient(AsyncClient):  # type: ignore[misc]  # the package is untyped
+    """Chats with a TGI server, 1.x to 3.3, over a session that the caller owns.
+
+    The base class's own requests still work, but open a session each; chat streams are read here, because it can read
+    those of no TGI since 2.2.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        session: aiohttp.ClientSession,
+        api_key: str | None = None,
+        timeouts: Timeouts = DEFAULT_TIMEOUTS,
+    ) -> None:
+        super().__init__(base_url.rstrip("/"), headers={"Authorization": f"Bearer {api_key}"} if api_key else None)
+        self.timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=timeouts.connect_seconds, sock_read=timeouts.read_seconds
+        )
+        self._transport = Transport(base_url, session=session, api_key=api_key, timeouts=timeouts)
+
+    def stream_chat(self, request: ChatRequest) -> AsyncGenerator[StreamEvent]:
+        """See `ModelServer`. Stop strings, which TGI leaves in its text, are cut off."""
+        return stream_answer(
+            self._transport, "/v1/chat/completions", _chat_body(request), request=request, dialect=_DIALECT
+        )
+
+    async def is_healthy(self) -> bool:
+        """See `ModelServer`. During a long prefill TGI may answer late, so one failure alone says little."""
+        try:
+            await self._transport.call("GET", "/health")
+        except ModelServerError:
+            return False
+        return True
+
+    async def info(self) -> ServerInfo:
+        """See `ModelServer`."""
+        answer = await self._transport.call_json("GET", "/info")
+        try:
+            return ServerInfo(
+                model_id=str(answer["model_id"]),
+                model_sha=_optional(answer, "model_sha", str),
+                version=_optional(answer, "version", str),
+                # Before 2.2 the limit had another name.
+                max_input_tokens=_optional(answer, "max_input_tokens", int)
+                or _optional(answer, "max_input_length", int),
+                max_total_tokens=_optional(answer, "max_total_tokens", int),
+                max_concurrent_requests=_optional(answer, "max_concurrent_requests", int),
+            )
+        except KeyError as error:
+            raise Misbehaved("/info does not name the model") from error
+
+    async def count_tokens(self, messages: Sequence[ChatMessage]) -> int:
+        """See `ModelServer`."""
+        answer = await self._transport.call_json("POST", "/chat_tokenize", {"messages": messages_body(messages)})
+        tokens = answer.get("tokenize_response")
+        if not isinstance(tokens, list):
+            raise Misbehaved("/chat_tokenize lists no tokens")
+        return len(tokens)
+
+
+def messages_body(messages: Sequence[ChatMessage]) -> list[dict[str, str]]:
+    """Messages as every server's chat route takes them."""
+    return [{"role": message.role, "content": message.content} for message in messages]
+
+
+def _chat_body(request: ChatRequest) -> dict[str, object]:
+    """Only what is set: TGI refuses some nulls, `top_p` 1, and reads a `presence_penalty` of 0 as a strong penalty."""
+    options = request.options
+    body: dict[str, object] = {
+        "messages": messages_body(request.messages),
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "max_tokens": options.max_new_tokens,
+    }
+    if options.temperature is not None:
+        body["temperature"] = options.temperature
+    if options.top_p is not None and options.top_p < 1:
+        body["top_p"] = options.top_p
+    if options.seed is not None:
+        body["seed"] = options.seed
+    if options.stop:
+        body["stop"] = list(options.stop)
+    return body
+
+
+def _optional[T](answer: dict[str, object], name: str, kind: type[T]) -> T | None:
+    value = answer.get(name)
+    return value if isinstance(value, kind) else None
