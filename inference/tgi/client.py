@@ -6,7 +6,7 @@ import aiohttp
 from text_generation import AsyncClient
 
 from inference.events import StreamEvent
-from inference.messages import ChatMessage, ChatRequest
+from inference.messages import ChatMessage, ChatRequest, SamplingOptions
 from inference.model_server import ServerInfo
 from inference.tgi.answer import Dialect, stream_answer
 from inference.tgi.errors import Misbehaved, ModelServerError
@@ -83,15 +83,9 @@ def messages_body(messages: Sequence[ChatMessage]) -> list[dict[str, str]]:
     return [{"role": message.role, "content": message.content} for message in messages]
 
 
-def _chat_body(request: ChatRequest) -> dict[str, object]:
+def sampling_body(options: SamplingOptions) -> dict[str, object]:
     """Only what is set: TGI refuses some nulls, `top_p` 1, and reads a `presence_penalty` of 0 as a strong penalty."""
-    options = request.options
-    body: dict[str, object] = {
-        "messages": messages_body(request.messages),
-        "stream": True,
-        "stream_options": {"include_usage": True},
-        "max_tokens": options.max_new_tokens,
-    }
+    body: dict[str, object] = {"max_tokens": options.max_new_tokens}
     if options.temperature is not None:
         body["temperature"] = options.temperature
     if options.top_p is not None and options.top_p < 1:
@@ -101,6 +95,16 @@ def _chat_body(request: ChatRequest) -> dict[str, object]:
     if options.stop:
         body["stop"] = list(options.stop)
     return body
+
+
+def _chat_body(request: ChatRequest) -> dict[str, object]:
+    """Without a `model`: TGI would take it for the name of a LoRA adapter."""
+    return {
+        "messages": messages_body(request.messages),
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        **sampling_body(request.options),
+    }
 
 
 def _optional[T](answer: dict[str, object], name: str, kind: type[T]) -> T | None:

@@ -1,0 +1,113 @@
+"""One server that speaks OpenAI's chat protocol (vLLM, SGLang, llama.cpp), as the rest of the product sees it."""
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
+
+import aiohttp
+
+from inference.events import StreamEvent
+from inference.messages import ChatMessage, ChatRequest
+from inference.model_server import ServerInfo
+from inference.tgi.answer import Dialect, stream_answer
+from inference.tgi.client import messages_body, sampling_body
+from inference.tgi.errors import Misbehaved, ModelServerError
+from inference.tgi.transport import DEFAULT_TIMEOUTS, Timeouts, Transport
+
+# These servers merge tokens into one delta under load, keep stop strings to themselves, and continue a partial answer
+# behind its last character, whitespace included, so that whitespace which they write is new.
+_DIALECT = Dialect(has_a_token_per_delta=False, writes_stop_strings=False, trims_a_partial_answer=False)
+
+
+class OpenAICompatibleClient:
+    """Chats with one server, over a session that the caller owns. `base_url` may end in `/v1`."""
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        session: aiohttp.ClientSession,
+        api_key: str | None = None,
+        timeouts: Timeouts = DEFAULT_TIMEOUTS,
+    ) -> None:
+        self._transport = Transport(
+            base_url.rstrip("/").removesuffix("/v1"),
+            session=session,
+            api_key=api_key,
+            timeouts=_without_keep_alives(timeouts),
+        )
+
+    def stream_chat(self, request: ChatRequest) -> AsyncGenerator[StreamEvent]:
+        """See `ModelServer`. Pieces count tokens where the server reports usage continuously (vLLM, SGLang)."""
+        return stream_answer(
+            self._transport, "/v1/chat/completions", _chat_body(request), request=request, dialect=_DIALECT
+        )
+
+    async def is_healthy(self) -> bool:
+        """See `ModelServer`."""
+        try:
+            await self._transport.call("GET", "/health")
+        except ModelServerError:
+            return False
+        return True
+
+    async def info(self) -> ServerInfo:
+        """See `ModelServer`. The context length is vLLM's and SGLang's `max_model_len`, or llama.cpp's `meta.n_ctx`."""
+        answer = await self._transport.call_json("GET", "/v1/models")
+        models = answer.get("data")
+        if not isinstance(models, list) or not models or not isinstance(models[0], dict) or "id" not in models[0]:
+            raise Misbehaved("/v1/models lists no model")
+        model = models[0]
+        meta = model.get("meta")
+        window = model.get("max_model_len") or (meta.get("n_ctx") if isinstance(meta, dict) else None)
+        return ServerInfo(
+            model_id=str(model["id"]),
+            model_sha=None,
+            version=None,
+            max_input_tokens=None,
+            max_total_tokens=window if isinstance(window, int) else None,
+            max_concurrent_requests=None,
+        )
+
+    async def count_tokens(self, messages: Sequence[ChatMessage], *, model: str | None = None) -> int:
+        """See `ModelServer`. vLLM tokenizes messages; llama.cpp renders and tokenizes them in two steps."""
+        body: dict[str, object] = {"messages": messages_body(messages), **_continuation(messages)}
+        if model is not None:
+            body["model"] = model
+        count = (await self._transport.call_json("POST", "/tokenize", body)).get("count")
+        if isinstance(count, int):
+            return count
+        rendered = (await self._transport.call_json("POST", "/apply-template", body)).get("prompt")
+        step = {"content": rendered, "add_special": True, "parse_special": True}
+        tokens = (await self._transport.call_json("POST", "/tokenize", step)).get("tokens")
+        if not isinstance(tokens, list):
+            raise Misbehaved("/tokenize lists no tokens")
+        return len(tokens)
+
+
+def _without_keep_alives(timeouts: Timeouts) -> Timeouts:
+    """Most of these servers are silent while a request waits, so silence means no more than the lack of a token."""
+    longest = max(timeouts.read_seconds, timeouts.first_token_seconds, timeouts.token_seconds)
+    return replace(timeouts, read_seconds=longest)
+
+
+def _chat_body(request: ChatRequest) -> dict[str, object]:
+    body: dict[str, object] = {
+        "messages": messages_body(request.messages),
+        "stream": True,
+        "stream_options": {"include_usage": True, "continuous_usage_stats": True},
+        **sampling_body(request.options),
+        **_continuation(request.messages),
+    }
+    if request.model is not None:
+        body["model"] = request.model
+    return body
+
+
+def _continuation(messages: Sequence[ChatMessage]) -> dict[str, object]:
+    """What makes a server continue a last message of role assistant.
+
+    vLLM needs both fields, SGLang the first; llama.cpp needs neither, for it always continues such a message.
+    """
+    if messages[-1].role != "assistant":
+        return {}
+    return {"continue_final_message": True, "add_generation_prompt": False}
