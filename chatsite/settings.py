@@ -1,5 +1,6 @@
 """Every setting, read once from the environment (or `.env`). Nothing else in the project reads the environment."""
 
+import hmac
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -9,6 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.utils.csp import CSP
 
 from chatsite.logs import configure_logging
+from chatsite.mailers import mailer
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -24,9 +26,13 @@ DATA_DIR = Path(env.str("DATA_DIR", default=str(BASE_DIR / "var"))).resolve()
 
 if not DEBUG:
     if not SECRET_KEY or SECRET_KEY == INSECURE_SECRET_KEY or len(SECRET_KEY) < 50:
-        raise ImproperlyConfigured("With DEBUG=false, set SECRET_KEY to a private random string of 50 characters or more.")
+        raise ImproperlyConfigured(
+            "With DEBUG=false, set SECRET_KEY to a private random string of 50 characters or more."
+        )
     if not ALLOWED_HOSTS:
-        raise ImproperlyConfigured("With DEBUG=false, set ALLOWED_HOSTS to the host names of this site, comma-separated.")
+        raise ImproperlyConfigured(
+            "With DEBUG=false, set ALLOWED_HOSTS to the host names of this site, comma-separated."
+        )
     if "*" in ALLOWED_HOSTS:
         raise ImproperlyConfigured("With DEBUG=false, ALLOWED_HOSTS must name hosts; '*' would accept any Host header.")
 
@@ -149,12 +155,14 @@ ACCOUNT_PREVENT_ENUMERATION = True
 HEADLESS_CLIENTS = ("app",)
 HEADLESS_TOKEN_STRATEGY = "allauth.headless.tokens.strategies.jwt.JWTTokenStrategy"  # noqa: S105
 HEADLESS_JWT_ALGORITHM = "HS256"
+# A key of its own: what signs access tokens must not be what signs anything else.
+HEADLESS_JWT_PRIVATE_KEY = hmac.digest(SECRET_KEY.encode(), b"accounts.access-tokens.v1", "sha256").hex()
+HEADLESS_JWT_ROTATE_REFRESH_TOKEN = True
 # Without it a JWT outlives its logout.
 HEADLESS_JWT_STATEFUL_VALIDATION_ENABLED = True
 HEADLESS_JWT_ACCESS_TOKEN_EXPIRES_IN = 300
 
-EMAIL_CONFIG = env.email_url("EMAIL_URL", default="consolemail://")
-vars().update(EMAIL_CONFIG)
+MAILERS = {"default": mailer(env.email_url("EMAIL_URL", default="consolemail://"))}
 DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", default="Chat <chat@localhost>")
 
 # The API --------------------------------------------------------------------------------------------------------------
@@ -210,7 +218,11 @@ STREAM_KEEP_SECONDS = 3600
 # Background work ------------------------------------------------------------------------------------------------------
 
 _redis_is_a_socket = urlsplit(REDIS_URL).scheme == "unix"
-CELERY_BROKER_URL = REDIS_URL.replace("unix://", "redis+socket://").replace("?db=", "?virtual_host=") if _redis_is_a_socket else REDIS_URL
+CELERY_BROKER_URL = (
+    REDIS_URL.replace("unix://", "redis+socket://").replace("?db=", "?virtual_host=")
+    if _redis_is_a_socket
+    else REDIS_URL
+)
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True

@@ -1,0 +1,1 @@
+"""The embedded default: one process that starts, watches and stops all the others."""
