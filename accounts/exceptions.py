@@ -23,6 +23,10 @@ class ScopeMissing(AccountsError):
     code = "scope_missing"
 
 
+class CSRFFailed(AccountsError):
+    code = "csrf_failed"
+
+
 class AccountSuspended(AccountsError):
     code = "account_suspended"
 

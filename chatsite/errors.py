@@ -104,14 +104,14 @@ def _framework_error(error: drf.APIException) -> Response:
     }
     stated = getattr(error.detail, "code", None)
     code = stated if stated in STATUS_BY_CODE else codes.get(type(error), "internal_error")
-    response = _response(code, str(error.detail))
-    if response.status_code == 401:
-        response["WWW-Authenticate"] = "Bearer"
-    return response
+    return _response(code, str(error.detail))
 
 
 def _response(code: str, message: str, *, param: str | None = None, details: Any = None) -> Response:
-    return Response(error_body(code, message, param=param, details=details), status=STATUS_BY_CODE[code])
+    response = Response(error_body(code, message, param=param, details=details), status=STATUS_BY_CODE[code])
+    if response.status_code == 401:
+        response["WWW-Authenticate"] = "Bearer"
+    return response
 
 
 def not_found_json(request: HttpRequest) -> JsonResponse:

@@ -2,7 +2,7 @@
 
 from accounts.models.api_key import APIKey
 from accounts.models.tier import Tier
-from accounts.models.usage import UsageRecord
+from accounts.models.usage import RequestReservation, UsageRecord
 from accounts.models.user import User
 
-__all__ = ["APIKey", "Tier", "UsageRecord", "User"]
+__all__ = ["APIKey", "RequestReservation", "Tier", "UsageRecord", "User"]

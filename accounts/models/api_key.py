@@ -29,3 +29,7 @@ class APIKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.prefix}…"
+
+    def is_usable(self) -> bool:
+        """Say whether the key has been neither revoked nor outlived."""
+        return self.revoked_at is None and (self.expires_at is None or self.expires_at > timezone.now())

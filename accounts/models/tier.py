@@ -6,7 +6,7 @@ PRIORITY_CLASSES = [("enterprise", "Enterprise"), ("plus", "Plus"), ("free", "Fr
 
 
 class Tier(models.Model):
-    """A tier: its limits, its place in the queue. Seeded with `free`, `plus` and `enterprise`; editable in the admin."""
+    """A tier: its limits, its place in the queue. A site starts with `free`, `plus` and `enterprise`."""
 
     name = models.SlugField(primary_key=True)
     priority_class = models.CharField(max_length=16, choices=PRIORITY_CLASSES, default="free")

@@ -23,3 +23,17 @@ class UsageRecord(models.Model):
 
     def __str__(self) -> str:
         return str(self.generation_id)
+
+
+class RequestReservation(models.Model):
+    """A request that was counted here because Redis was away; needed no longer than the longest window."""
+
+    request_id = models.UUIDField(primary_key=True)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now, db_index=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["user", "created_at"], name="reservation_by_user_and_time")]
+
+    def __str__(self) -> str:
+        return str(self.request_id)

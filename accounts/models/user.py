@@ -17,7 +17,7 @@ class UserManager(BaseUserManager["User"]):
     use_in_migrations = True
 
     def create_user(self, email: str, password: str | None = None, **fields: Any) -> "User":
-        """Make an account of the default tier unless `tier` or `tier_id` is given; without a password it cannot sign in."""
+        """Make an account, of the default tier unless `tier` is given; without a password it cannot sign in."""
         user = self.model(email=self.normalize_email(email).lower(), **fields)
         user.set_password(password)
         user.save(using=self._db)
@@ -29,7 +29,8 @@ class UserManager(BaseUserManager["User"]):
 
 def default_tier_name() -> str:
     """Return the primary key of the tier of new accounts."""
-    return settings.DEFAULT_TIER
+    name: str = settings.DEFAULT_TIER
+    return name
 
 
 class User(AbstractBaseUser, PermissionsMixin):

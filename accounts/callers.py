@@ -1,0 +1,129 @@
+"""Who is calling: what an API key, an access token or a session stands for. Knows no web framework's views."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+import jwt
+from allauth.headless.tokens.strategies.jwt.internal import validate_access_token
+from django.conf import settings
+from django.contrib.auth import SESSION_KEY, get_user
+from django.contrib.sessions.backends.base import SessionBase
+from django.core.exceptions import ValidationError
+from django.db.models import Q
+from django.http import HttpRequest
+from django.utils import timezone
+
+from accounts.api_keys import SECRET_PATTERN, SECRET_PREFIX, digest_of
+from accounts.credentials import api_key_credential, session_credential
+from accounts.exceptions import AccountSuspended, KeyRevoked, NotAuthenticated, ScopeMissing, TokenExpired
+from accounts.models import APIKey, User
+from accounts.models.api_key import SCOPES
+
+ALL_SCOPES = frozenset(SCOPES)
+USED_AT_PRECISION = timedelta(minutes=1)
+_TOKEN = re.compile(r"[\x21-\x7e]{1,4096}")
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """An account, and what the credential it came with may do.
+
+    `credential` names that credential without revealing it: `credentials_revoked` carries the same name.
+    """
+
+    user: User
+    scopes: frozenset[str]
+    credential: str
+
+    def require(self, scope: str) -> None:
+        """Raise `ScopeMissing` unless the credential may do what `scope` covers."""
+        if scope not in self.scopes:
+            raise ScopeMissing(f"This API key lacks the scope `{scope}`: use one that has it.", param=scope)
+
+
+def caller_from_bearer(token: str) -> Caller:
+    """Return who the API key or access token belongs to.
+
+    Raises `NotAuthenticated`, `KeyRevoked`, `TokenExpired` or `AccountSuspended`.
+    """
+    if not _TOKEN.fullmatch(token):
+        raise NotAuthenticated("This is neither an API key nor an access token.")
+    if token.startswith(SECRET_PREFIX):
+        return _caller_from_api_key(token)
+    return _caller_from_access_token(token)
+
+
+def caller_from_session(session: SessionBase) -> Caller:
+    """Return who signed in with this session; raises `NotAuthenticated` or `AccountSuspended`."""
+    request = HttpRequest()
+    request.session = session
+    user = get_user(request)
+    if isinstance(user, User):
+        return Caller(user=user, scopes=ALL_SCOPES, credential=session_credential(session.session_key or ""))
+    if _belongs_to_a_suspended_account(session.get(SESSION_KEY)):
+        raise _suspended()
+    raise NotAuthenticated("You are not signed in, or your sign-in has ended: sign in again.")
+
+
+def _caller_from_api_key(secret: str) -> Caller:
+    if not SECRET_PATTERN.fullmatch(secret):
+        raise NotAuthenticated("This is not a key of this site.")
+    key = APIKey.objects.select_related("user__tier").filter(digest=digest_of(secret)).first()
+    if key is None:
+        raise NotAuthenticated("This is not a key of this site.")
+    if not key.is_usable():
+        raise KeyRevoked("This API key has been revoked or has expired: use another.")
+    if not key.user.is_active:
+        raise _suspended()
+    _note_use(key)
+    return Caller(user=key.user, scopes=frozenset(key.scopes), credential=api_key_credential(key.pk))
+
+
+def _note_use(key: APIKey) -> None:
+    now = timezone.now()
+    stale = now - USED_AT_PRECISION
+    if key.last_used_at is not None and key.last_used_at > stale:
+        return
+    unnoted = Q(last_used_at=None) | Q(last_used_at__lte=stale)
+    APIKey.objects.filter(unnoted, pk=key.pk).update(last_used_at=now)
+
+
+def _caller_from_access_token(token: str) -> Caller:
+    claims = _signed_claims(token)
+    found = validate_access_token(token)
+    if found is not None and isinstance(found.user, User) and found.session is not None:
+        return Caller(user=found.user, scopes=ALL_SCOPES, credential=session_credential(found.session.session_key))
+    if _belongs_to_a_suspended_account(claims.get("sub")):
+        raise _suspended()
+    raise NotAuthenticated("The sign-in that this access token belongs to has ended: sign in again.")
+
+
+def _signed_claims(token: str) -> Mapping[str, object]:
+    """Return what the token says, once its signature and its expiry have been checked."""
+    try:
+        claims: Mapping[str, object] = jwt.decode(
+            token,
+            settings.HEADLESS_JWT_PRIVATE_KEY,
+            algorithms=[settings.HEADLESS_JWT_ALGORITHM],
+            options={"require": ["exp", "sub"]},
+        )
+    except jwt.ExpiredSignatureError as error:
+        raise TokenExpired("This access token has expired: get another with your refresh token.") from error
+    except jwt.PyJWTError as error:
+        raise NotAuthenticated("This is not an access token of this site.") from error
+    return claims
+
+
+def _belongs_to_a_suspended_account(user_id: object) -> bool:
+    if not isinstance(user_id, str):
+        return False
+    try:
+        return User.objects.filter(pk=user_id, is_active=False).exists()
+    except ValidationError:
+        return False
+
+
+def _suspended() -> AccountSuspended:
+    return AccountSuspended("This account is suspended: ask the people who run this site.")

@@ -1,0 +1,10 @@
+"""What this app tells those above it."""
+
+from django.dispatch import Signal
+
+credentials_revoked = Signal()
+"""Sent after the commit with `user_id` and `credential`: a credential of the user's is no longer good.
+
+`credential` is the name in `Caller.credential`, or `None` for every credential of the user's. Whatever was opened with
+it (streams, sockets) must end, or authenticate again.
+"""
