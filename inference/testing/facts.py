@@ -1,0 +1,56 @@
+"""The routes that generate nothing."""
+
+from aiohttp import web
+
+from inference.testing.documents import facts, prompt_tokens
+from inference.testing.faults import FaultKind
+from inference.testing.gate import read_body
+from inference.testing.metrics import exposition, huge_exposition
+from inference.testing.refusals import json_response
+from inference.testing.requests import from_generate, render_chat, validate
+from inference.testing.shapes import CHAT, GENERATE, check_shape
+from inference.testing.state import TwinState
+
+
+class Facts:
+    """Health, facts, load and tokens. Only a standing fault for their path makes them say anything else."""
+
+    def __init__(self, state: TwinState) -> None:
+        self._state = state
+
+    def add_to(self, app: web.Application) -> None:
+        """Each under TGI's path."""
+        for path in ("/", "/health", "/ping"):
+            app.router.add_get(path, self._health)
+        app.router.add_get("/info", self._info)
+        app.router.add_get("/metrics", self._metrics)
+        app.router.add_get("/v1/models", self._models)
+        app.router.add_post("/tokenize", self._tokenize)
+        app.router.add_post("/chat_tokenize", self._chat_tokenize)
+
+    async def _health(self, _request: web.Request) -> web.Response:
+        return web.Response()
+
+    async def _info(self, _request: web.Request) -> web.Response:
+        return json_response(facts(self._state.settings))
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        for fault in self._state.faults.striking_elsewhere(request.path):
+            if fault.kind is FaultKind.HUGE_METRICS:
+                return web.Response(text=huge_exposition(self._state, fault.bytes or 1 << 20))
+        return web.Response(text=exposition(self._state))
+
+    async def _models(self, _request: web.Request) -> web.Response:
+        name = self._state.settings.model_id
+        model = {"id": name, "object": "model", "created": 0, "owned_by": name}
+        return json_response({"object": "list", "data": [model]})
+
+    async def _tokenize(self, request: web.Request) -> web.Response:
+        body = check_shape(await read_body(request), GENERATE)
+        validate(from_generate(body, self._state.settings, stream=False), self._state.settings)
+        return json_response(prompt_tokens(body["inputs"]))
+
+    async def _chat_tokenize(self, request: web.Request) -> web.Response:
+        body = check_shape(await read_body(request), CHAT)
+        text = render_chat(body["messages"]).text
+        return json_response({"tokenize_response": prompt_tokens(text), "templated_text": text})
