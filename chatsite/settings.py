@@ -73,6 +73,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
+    "chatsite.page_errors.PageErrors",
 ]
 
 ROOT_URLCONF = "chatsite.urls"
@@ -261,7 +262,10 @@ STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "chatsite.static_storage.StaticFilesStorage"},
 }
-NPM_FILES: dict[str, str] = {}
+NPM_FILES: dict[str, str] = {
+    "js/vendor/markdown-it.js": "markdown-it/dist/browser/markdown-it.esm.min.mjs",
+    "js/vendor/markdown-it.esm.min.mjs.map": "markdown-it/dist/browser/markdown-it.esm.min.mjs.map",
+}
 """Which files of `node_modules` are served, as `static path → path below node_modules`. `chatsite/npm_files.py` reads it."""
 
 # Safety of the pages --------------------------------------------------------------------------------------------------
@@ -277,6 +281,8 @@ SECURE_CSP = {
     "form-action": [CSP.SELF],
     "frame-ancestors": [CSP.NONE],
 }
+PAGE_CSP = SECURE_CSP | {"require-trusted-types-for": ["'script'"], "trusted-types": ["server-fragments"]}
+"""For the product's own pages. The admin and the API's page bring scripts that know no Trusted Types."""
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
 SESSION_COOKIE_HTTPONLY = True
