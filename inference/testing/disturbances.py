@@ -214,17 +214,17 @@ def _with_byte_order_mark(payload: bytes, _fault: Fault) -> bytes:
 
 def _duplicate_index(tokens: Iterator[Token], fault: Fault) -> Iterator[Token]:
     for number, token in enumerate(tokens):
-        yield token._replace(index=number) if number == fault.after else token
+        yield token._replace(number=number) if number == fault.after else token
 
 
 def _skipped_index(tokens: Iterator[Token], fault: Fault) -> Iterator[Token]:
     for number, token in enumerate(tokens):
-        yield token._replace(index=number + 2) if number >= fault.after else token
+        yield token._replace(number=number + 2) if number >= fault.after else token
 
 
 def _missing_index(tokens: Iterator[Token], fault: Fault) -> Iterator[Token]:
     for number, token in enumerate(tokens):
-        yield token._replace(index=None) if number == fault.after else token
+        yield token._replace(number=None) if number == fault.after else token
 
 
 def _finish_reason(tokens: Iterator[Token], fault: Fault) -> Iterator[Token]:

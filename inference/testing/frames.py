@@ -21,9 +21,9 @@ _DONE = "[DONE]"
 
 
 class Token(NamedTuple):
-    """One generated token. `index` is None where the frame shall have none; `finish` is set on the last one."""
+    """One generated token. `number` is None where the frame shall have no index; `finish` is set on the last one."""
 
-    index: int | None
+    number: int | None
     text: str
     is_special: bool = False
     finish: str | None = None
@@ -108,7 +108,7 @@ class GenerateFace:
 
     def token(self, token: Token) -> bytes:
         """The token, with the generated text and the details on the last one."""
-        index = b"" if token.index is None else b'"index":%d,' % token.index
+        index = b"" if token.number is None else b'"index":%d,' % token.number
         if token.finish is None and not token.is_special:
             tail = b"null"
             details = b"null"
