@@ -1,0 +1,90 @@
+"""Serves one local model: `python -m inference.local_server --model small|large --port N`."""
+
+import argparse
+import ctypes
+import os
+import signal
+import sys
+
+from aiohttp import web
+
+from inference.local_server.app import ServerSettings, build_app
+from inference.local_server.engine import EngineSettings, RunningEngine
+from inference.local_server.fetch import weights_path
+from inference.local_server.local_models import LOCAL_MODELS
+from inference.local_server.progress import say
+from inference.local_server.weights import WeightsError
+
+_PR_SET_PDEATHSIG = 1
+_REQUESTS_PER_SEAT = 16
+_GRACE_SECONDS = 2.0
+
+
+def main() -> int:
+    """Serves until SIGTERM or SIGINT."""
+    arguments = _read_arguments()
+    if not arguments.outlive_parent:
+        _die_with_parent()
+    model = LOCAL_MODELS[arguments.model]
+    try:
+        weights = weights_path(model)
+    except WeightsError as error:
+        print(error, file=sys.stderr)
+        return 1
+    say(f"{model.alias}: loading {weights}")
+    running = RunningEngine(
+        EngineSettings(
+            weights=weights,
+            threads=arguments.threads,
+            parallel=arguments.parallel,
+            window_tokens=arguments.window_tokens,
+        )
+    )
+    settings = ServerSettings(
+        parallel=arguments.parallel,
+        window_tokens=arguments.window_tokens,
+        max_concurrent_requests=arguments.max_concurrent_requests or _REQUESTS_PER_SEAT * arguments.parallel,
+        api_key=os.environ.get("API_KEY") or None,
+    )
+    address = f"http://{arguments.host}:{arguments.port}"
+    try:
+        web.run_app(
+            build_app(running, model, settings),
+            host=arguments.host,
+            port=arguments.port,
+            handler_cancellation=True,
+            shutdown_timeout=_GRACE_SECONDS,
+            access_log=None,
+            print=lambda _: say(f"{model.alias}: serving {model.model_id} at {address}"),
+        )
+    except OSError as error:
+        print(f"{address} cannot be served: {error.strerror}. Choose another --port.", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _read_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m inference.local_server", description=__doc__)
+    parser.add_argument("--model", required=True, choices=sorted(LOCAL_MODELS))
+    parser.add_argument("--port", required=True, type=int)
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--threads", type=int, default=os.process_cpu_count() or 1)
+    parser.add_argument("--parallel", type=int, default=2, help="how many answers are written at once")
+    parser.add_argument("--window-tokens", type=int, default=4096, help="prompt and answer of one request together")
+    parser.add_argument("--max-concurrent-requests", type=int, help="waiting and running ones; more are refused")
+    parser.add_argument("--outlive-parent", action="store_true", help="go on when the starting process is killed")
+    return parser.parse_args()
+
+
+def _die_with_parent() -> None:
+    """Asks Linux for a SIGTERM when the parent ends, however it ends."""
+    if sys.platform != "linux":
+        return
+    parent = os.getppid()
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:  # it ended before the request was heard
+        sys.exit("the starting process is gone")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
