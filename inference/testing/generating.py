@@ -47,9 +47,8 @@ class Generating:
         route = make(body)
         prompt = route.wanted[0].prompt
         faults = self._faults(request, prompt)
-        record = self._state.ledger.open(
-            request.path, prompt.user, body, dict(request.headers), is_continuation=bool(prompt.partial)
-        )
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        record = self._state.ledger.open(request.path, prompt.user, body, headers, is_continuation=bool(prompt.partial))
         record.faults = tuple(fault.kind for fault in faults)
         try:
             struck = await struck_before_headers(request, faults)
