@@ -11,7 +11,7 @@ from django.utils import timezone
 from accounts.credentials import announce_revocation, api_key_credential
 from accounts.exceptions import InvalidRequest
 from accounts.models import APIKey, User
-from accounts.models.api_key import SCOPES
+from accounts.models.api_key import MAX_NAME_CHARACTERS, SCOPES
 
 SECRET_PREFIX = "ck_"  # noqa: S105
 SECRET_BYTES = 32
@@ -22,6 +22,8 @@ SHOWN_CHARACTERS = 10
 def make_key(user: User, name: str, scopes: Collection[str], expires_at: datetime | None = None) -> tuple[APIKey, str]:
     """Make a key and return it with its secret, which is nowhere kept; raises `InvalidRequest`."""
     _check_scopes(scopes)
+    if len(name) > MAX_NAME_CHARACTERS:
+        raise InvalidRequest(f"name: A name has at most {MAX_NAME_CHARACTERS} characters.", param="name")
     if expires_at is not None and expires_at <= timezone.now():
         raise InvalidRequest("expires_at: An expiry must lie in the future.", param="expires_at")
     secret = SECRET_PREFIX + secrets.token_urlsafe(SECRET_BYTES)

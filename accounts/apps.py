@@ -1,7 +1,14 @@
 """The app's entry in Django's registry."""
 
+from importlib import import_module
+
 from django.apps import AppConfig
 
 
 class AccountsConfig(AppConfig):
     name = "accounts"
+
+    def ready(self) -> None:
+        # Both register what they define as they are read, and need the apps loaded.
+        for module in ("accounts.receivers", "accounts.api.schema"):
+            import_module(module)

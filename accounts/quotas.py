@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -40,6 +41,11 @@ class RequestAllowance:
     @property
     def remaining(self) -> int:
         return max(0, self.limit - self.used)
+
+    def as_shown(self) -> dict[str, Any]:
+        """Return what `/v1/limits` tells of it."""
+        shown = ("limit", "used", "remaining", "window_seconds", "resets_at")
+        return {name: getattr(self, name) for name in shown}
 
 
 def reserve_request(

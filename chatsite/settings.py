@@ -20,9 +20,16 @@ DEBUG = env.bool("DEBUG", default=True)
 INSECURE_SECRET_KEY = "insecure-key-for-development-only-never-for-production"
 SECRET_KEY = env.str("SECRET_KEY", default=INSECURE_SECRET_KEY if DEBUG else "")
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]", "testserver"] if DEBUG else [])
-SITE_URL = env.str("SITE_URL", default="http://localhost:8000")
+HOST = env.str("HOST", default="127.0.0.1")
+PORT = env.int("PORT", default=8000)
+"""Where `run_all` serves the pages."""
+SITE_URL = env.str("SITE_URL", default=f"http://localhost:{PORT}")
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[SITE_URL])
 DATA_DIR = Path(env.str("DATA_DIR", default=str(BASE_DIR / "var"))).resolve()
+EXTERNAL_ADDRESSES = {name: env.str(name, default="") for name in ("DATABASE_URL", "REDIS_URL", "MODEL_FLEET")}
+"""What `run_all` uses instead of starting its own; empty where it starts it."""
+LITE = env.bool("LITE", default=False)
+"""Whether `run_all` starts the small model only."""
 
 if not DEBUG:
     if not SECRET_KEY or SECRET_KEY == INSECURE_SECRET_KEY or len(SECRET_KEY) < 50:
@@ -105,6 +112,11 @@ DATABASES["default"]["ENGINE"] = "django.db.backends.postgresql"
 DATABASES["default"].setdefault("OPTIONS", {})
 DATABASES["default"]["OPTIONS"].setdefault("connect_timeout", 2)
 DATABASES["default"]["TEST"] = {"NAME": env.str("TEST_DATABASE_NAME", default="chatsite_test")}
+DEFAULT_PASSWORDS = {"postgres", "password", "chatsite", "changeme", "change-me", "secret", "admin"}
+if not DEBUG and DATABASES["default"].get("PASSWORD", "") in DEFAULT_PASSWORDS:
+    raise ImproperlyConfigured(
+        "With DEBUG=false, DATABASE_URL must not carry a well-known default password; choose one."
+    )
 if DATABASE_POOL_SIZE:
     DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 1, "max_size": DATABASE_POOL_SIZE, "timeout": 2}
 else:
@@ -134,7 +146,7 @@ CHANNEL_LAYERS = {
 AUTH_USER_MODEL = "accounts.User"
 DEFAULT_TIER = env.str("DEFAULT_TIER", default="free")
 """The tier of new accounts."""
-AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
+AUTHENTICATION_BACKENDS = ["accounts.sign_in.EmailBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (
@@ -150,6 +162,11 @@ ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = env.str("EMAIL_VERIFICATION", default="optional" if DEBUG else "mandatory")
+ACCOUNT_CHANGE_EMAIL = True
+ACCOUNT_EMAIL_NOTIFICATIONS = True
+ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
+ACCOUNT_REAUTHENTICATION_REQUIRED = True
+ACCOUNT_REAUTHENTICATION_METHODS = {"password"}
 ACCOUNT_LOGOUT_ON_GET = False
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_PREVENT_ENUMERATION = True
@@ -212,6 +229,8 @@ LEASE_SECONDS = env.float("LEASE_SECONDS", default=5.0)
 """A running generation whose worker has not renewed its lease for this long is given to another worker."""
 QUEUE_DEADLINE_SECONDS = env.float("QUEUE_DEADLINE_SECONDS", default=120.0)
 WORKER_CONCURRENCY = env.int("WORKER_CONCURRENCY", default=256)
+WORKER_DRAIN_SECONDS = env.float("WORKER_DRAIN_SECONDS", default=10.0)
+"""How long a worker that is told to stop lets its answers go on; then it leaves them to others."""
 KEEP_ALIVE_SECONDS = env.float("KEEP_ALIVE_SECONDS", default=15.0)
 STREAM_KEEP_SECONDS = 3600
 """Lifetime of a generation's token stream in Redis after its last event."""
@@ -243,6 +262,7 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": timedelta(hours=1),
     },
     "clear-expired-sessions": {"task": "accounts.tasks.clear_expired_sessions", "schedule": timedelta(hours=6)},
+    "count-reservations-again": {"task": "accounts.tasks.count_reservations_again", "schedule": timedelta(minutes=1)},
 }
 
 # Pages ----------------------------------------------------------------------------------------------------------------
@@ -292,6 +312,8 @@ HTTPS = env.bool("HTTPS", default=not DEBUG)
 """Whether people reach the site by HTTPS; only a production try-out behind plain HTTP turns it off."""
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = env.bool("SECURE_SSL_REDIRECT", default=False)
+# Probes ask each process directly, not through the proxy that speaks HTTPS.
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
 SECURE_HSTS_SECONDS = env.int("SECURE_HSTS_SECONDS", default=31_536_000 if HTTPS else 0)
 if env.bool("TRUST_PROXY_HEADERS", default=False):
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")

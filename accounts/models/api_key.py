@@ -7,6 +7,7 @@ from django.utils import timezone
 from accounts.models.user import User
 from foundation.ids import new_id
 
+MAX_NAME_CHARACTERS = 100
 SCOPES = ("chat", "read", "write", "account")
 
 
@@ -15,7 +16,7 @@ class APIKey(models.Model):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_keys")
-    name = models.CharField(max_length=100, blank=True)
+    name = models.CharField(max_length=MAX_NAME_CHARACTERS, blank=True)
     prefix = models.CharField(max_length=12, help_text="The key's first characters, to recognise it by.")
     digest = models.BinaryField(max_length=32, unique=True)
     scopes = ArrayField(models.CharField(max_length=16))

@@ -14,7 +14,7 @@ _number = count(1)
 def make_user(email: str | None = None, *, tier: str = "free", password: str | None = None, **fields) -> User:
     """Make an account with a verified address; without a password it cannot sign in by one."""
     user = User.objects.create_user(email or f"person{next(_number)}@example.com", password, tier_id=tier, **fields)
-    EmailAddress.objects.create(user=user, email=user.email, primary=True, verified=True)
+    EmailAddress.objects.get_or_create(user=user, email=user.email, primary=True, verified=True)
     return user
 
 

@@ -1,0 +1,79 @@
+"""What this app's addresses take and give."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rest_framework import serializers
+
+from accounts.models import APIKey
+from accounts.models.api_key import MAX_NAME_CHARACTERS, SCOPES
+
+
+class StrictSerializer(serializers.Serializer[Any]):
+    """Refuses fields that it does not know, so that a typing error never passes silently."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, Mapping):
+            unknown = [str(name) for name in data if name not in self.fields]
+            if unknown:
+                raise serializers.ValidationError({name: ["There is no such field."] for name in unknown})
+        return super().to_internal_value(data)
+
+
+class NewAPIKeySerializer(StrictSerializer):
+    """The key to be made."""
+
+    name = serializers.CharField(max_length=MAX_NAME_CHARACTERS, allow_blank=True, default="")
+    scopes = serializers.ListField(
+        child=serializers.ChoiceField(SCOPES), allow_empty=False, max_length=len(SCOPES), help_text="What it may do."
+    )
+    expires_at = serializers.DateTimeField(
+        allow_null=True, default=None, help_text="When it ends; left out, it does not."
+    )
+
+
+class APIKeySerializer(serializers.ModelSerializer[APIKey]):
+    """A key, never its secret."""
+
+    api_key_id = serializers.UUIDField(source="pk", read_only=True)
+    scopes = serializers.ListField(child=serializers.ChoiceField(SCOPES), read_only=True)
+
+    class Meta:
+        model = APIKey
+        fields = ("api_key_id", "name", "prefix", "scopes", "expires_at", "last_used_at", "created_at")
+        read_only_fields = fields
+
+
+class MadeAPIKeySerializer(APIKeySerializer):
+    """A key that was just made, with its secret: it is told this once."""
+
+    key = serializers.CharField(read_only=True)
+
+    class Meta(APIKeySerializer.Meta):
+        fields = (*APIKeySerializer.Meta.fields, "key")  # type: ignore[assignment]
+        read_only_fields = fields  # type: ignore[assignment]
+
+
+class APIKeyPageSerializer(serializers.Serializer[Any]):
+    """A page of keys, newest first."""
+
+    data = APIKeySerializer(many=True)  # type: ignore[assignment]
+    next_cursor = serializers.CharField(allow_null=True)
+
+
+class LimitSerializer(serializers.Serializer[Any]):
+    """One limit of the caller's tier, and where the caller stands."""
+
+    name = serializers.ChoiceField(["requests"], help_text="What is counted.")
+    limit = serializers.IntegerField(help_text="How many are allowed within the window.")
+    used = serializers.IntegerField()
+    remaining = serializers.IntegerField()
+    window_seconds = serializers.IntegerField(help_text="The length of the window, which slides.")
+    resets_at = serializers.DateTimeField(help_text="When the oldest one counted leaves the window.")
+
+
+class LimitsSerializer(serializers.Serializer[Any]):
+    """Every limit of the caller's tier."""
+
+    tier = serializers.CharField()
+    data = LimitSerializer(many=True)  # type: ignore[assignment]
