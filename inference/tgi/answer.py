@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 
 from inference.events import Finished, Piece, Reasoning, StopReason, StreamEvent
@@ -32,16 +32,16 @@ async def stream_answer(
     """
     deadline = asyncio.get_running_loop().time() + transport.timeouts.first_token_seconds
     answer = _Answer(request, dialect)
-    async with transport.open_stream(path, body, request_id=request.request_id, deadline=deadline) as content:
-        stream = EventStream(content, transport.timeouts, deadline=deadline)
-        while answer.reason is None:
-            chunk = await stream.next_chunk()
-            if answer.has_token(chunk):
-                stream.note_progress()
-            for event in answer.read(chunk):
-                yield event
-        if not answer.was_cut:
-            await _read_usage(stream, answer)
+    async with transport.open_stream(path, body, request_id=request.request_id, deadline=deadline) as response:
+        with closing(EventStream(response, transport.timeouts, deadline=deadline)) as stream:
+            while answer.reason is None:
+                chunk = await stream.next_chunk()
+                if answer.has_token(chunk):
+                    stream.note_progress()
+                for event in answer.read(chunk):
+                    yield event
+            if not answer.was_cut:
+                await _read_usage(stream, answer)
     yield answer.finished()
 
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -22,8 +22,7 @@ class Usage:
     tokens_out: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(NamedTuple):
     """What one frame adds to an answer. `is_delta` is false for a frame without a choice, such as the usage."""
 
     text: str

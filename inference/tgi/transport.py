@@ -70,8 +70,8 @@ class Transport:
     @asynccontextmanager
     async def open_stream(
         self, path: str, body: dict[str, object], *, request_id: str, deadline: float
-    ) -> AsyncIterator[aiohttp.StreamReader]:
-        """Posts `body` and gives the event stream that answers it. Leaving the block closes the connection.
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Posts `body` and gives the response, an event stream. Leaving the block closes the connection.
 
         `deadline`, in the event loop's time, bounds the wait for the answer's headers only.
 
@@ -86,7 +86,7 @@ class Transport:
         try:
             if response.content_type != "text/event-stream":
                 raise Misbehaved(f"the stream has the content type {response.content_type}")
-            yield response.content
+            yield response
         finally:
             response.close()
 

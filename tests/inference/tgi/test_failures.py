@@ -265,6 +265,21 @@ async def test_silence_after_text_is_a_stall(session):
 
 
 @pytest.mark.parametrize(
+    ("texts", "timeouts"), [([], Timeouts(first_token_seconds=0.3)), (["Hi", "!"], Timeouts(token_seconds=0.3))]
+)
+async def test_a_token_that_is_late_is_a_stall_though_silence_may_last_longer(session, texts, timeouts):
+    async def script(exchange):
+        await exchange.start_stream()
+        for text in texts:
+            await exchange.send_frames(delta(text))
+        await exchange.wait_until_closed()
+
+    error, events = await failure_of(session, script, timeouts=timeouts)
+    assert type(error) is errors.Stalled
+    assert events == [Piece(text, 1) for text in texts]
+
+
+@pytest.mark.parametrize(
     ("texts", "timeouts"), [([], Timeouts(first_token_seconds=0.3)), (["Hi"], Timeouts(token_seconds=0.3))]
 )
 async def test_keep_alives_are_no_progress(session, texts, timeouts):
