@@ -43,9 +43,13 @@ class Exchange:
         while not self.reader.at_eof() and sent != times:
             await self.send(data)
             sent += 1
-            with suppress(TimeoutError):
-                async with asyncio.timeout(every_seconds):
-                    await self.reader.read(1)
+            await self.stay_silent(every_seconds)
+
+    async def stay_silent(self, seconds: float) -> None:
+        """Sends nothing for that long, unless the client leaves before."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.reader.read(1)
 
     async def end(self) -> None:
         await self.write(b"0\r\n\r\n")
