@@ -84,7 +84,8 @@ def _cell(token: Token) -> str:
 def _code_block(token: Token) -> str:
     language = token.info.split(maxsplit=1)[0] if token.info.strip() else ""
     shown = language if _LANGUAGE.match(language) else None
-    return f'{_opened("code-block", {"data-language": shown})}<pre tabindex="0"><code>{_text(token)}</code></pre></code-block>'
+    opened = _opened("code-block", {"data-language": shown})
+    return f'{opened}<pre tabindex="0"><code>{_text(token)}</code></pre></code-block>'
 
 
 def _text(token: Token) -> str:

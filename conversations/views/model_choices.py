@@ -36,6 +36,4 @@ def _reports() -> dict[str, ReplicaReport]:
 
 def _is_ready(model: Model, reports: dict[str, ReplicaReport]) -> bool:
     # Without any report nothing is known; a message that has to wait is better than one that cannot be sent.
-    return not reports or any(
-        reports[replica.url].is_healthy for replica in model.replicas if replica.url in reports
-    )
+    return not reports or any(reports[replica.url].is_healthy for replica in model.replicas if replica.url in reports)

@@ -11,7 +11,7 @@ from conversations import queries
 from conversations.models import Conversation
 from conversations.views.access import SignedInRequest, signed_in
 from conversations.views.model_choices import model_choices
-from conversations.views.presentation import followed, shown_conversations, shown_messages
+from conversations.views.presentation import Followed, followed, shown_conversations, shown_messages
 from foundation.ids import new_id
 
 
@@ -49,9 +49,12 @@ def _page(request: SignedInRequest, shown: Conversation | None) -> dict[str, Any
         "conversation": shown,
         "model_choices": model_choices(shown.model if shown else ""),
         "idempotency_key": new_id(),
-        "followed": under_way,
-        "shown_conversations": shown_conversations(
-            recent, current_id=shown.id if shown else None, answering=under_way
-        ),
+        "followed_elsewhere": [_as_json(one) for one in under_way],
+        "shown_conversations": shown_conversations(recent, current_id=shown.id if shown else None, answering=under_way),
         "next_cursor": recent.next_cursor,
     }
+
+
+def _as_json(one: Followed) -> dict[str, str | int]:
+    ids = {"generation_id": str(one.generation_id), "conversation_id": str(one.conversation_id)}
+    return {**ids, "event_id": one.event_id}

@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 from conversations import queries
 from conversations.markdown import render
 from conversations.models import Conversation, Generation, Message
-from conversations.streaming.positions import position_of_text
+from inference.positions import Position
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def shown_messages(messages: Sequence[Message]) -> list[ShownMessage]:
 def _shown(message: Message, error: str, *, is_last: bool) -> ShownMessage:
     is_answer = message.role == Message.Role.ASSISTANT
     html = render(message.content) if is_answer else None
-    return ShownMessage(message, html, position_of_text(message.content), error, is_last)
+    return ShownMessage(message, html, Position.of_text(message.content).event_id, error, is_last)
 
 
 def _errors_of(messages: Iterable[Message]) -> dict[UUID, str]:
@@ -65,7 +65,9 @@ def _errors_of(messages: Iterable[Message]) -> dict[UUID, str]:
 def followed(generations: Iterable[Generation]) -> list[Followed]:
     """Return what the page's script has to follow besides the answers that it shows."""
     return [
-        Followed(generation.message_id, generation.conversation_id, position_of_text(generation.message.content))
+        Followed(
+            generation.message_id, generation.conversation_id, Position.of_text(generation.message.content).event_id
+        )
         for generation in generations
     ]
 

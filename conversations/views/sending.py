@@ -7,7 +7,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from conversations import queries
-from conversations.forms import MessageForm, valid
+from conversations.forms import MessageForm
 from conversations.services import generations
 from conversations.services import messages as message_services
 from conversations.services.messages import Sent

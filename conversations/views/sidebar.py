@@ -22,7 +22,7 @@ def older(request: SignedInRequest) -> HttpResponse:
     answering = followed(queries.under_way_of(request.user.id))
     rows = shown_conversations(page, current_id=None, answering=answering)
     context = {"shown_conversations": rows, "next_cursor": page.next_cursor}
-    return render(request, "conversations/_conversation_rows.html", context)
+    return render(request, "conversations/_older_rows.html", context)
 
 
 @require_safe
@@ -38,7 +38,7 @@ def row(request: SignedInRequest, conversation_id: UUID) -> HttpResponse:
 def rename(request: SignedInRequest, conversation_id: UUID) -> HttpResponse:
     """Give a conversation the title that the user chose."""
     title = valid(TitleForm(request.POST))["title"]
-    changed = conversation_services.change(user=request.user, conversation_id=conversation_id, title=title)
+    changed = conversation_services.change(user=request.user, conversation_id=conversation_id, changes={"title": title})
     if wants_fragment(request):
         return _row(request, changed)
     return redirect("conversation", conversation_id)

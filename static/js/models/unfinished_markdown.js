@@ -16,7 +16,7 @@ function splitLastLine(text) {
 
 function isInsideFence(text) {
   let fence = null;
-  for (const [, marker, info] of text.matchAll(/^[ >]*(?:(?:[-*+]|\d+[.)]) +)*(`{3,}|~{3,})([^\n]*)$/gm)) {
+  for (const [, marker, info] of text.matchAll(/^[ >]*(?:(?:[-*+]|\d+[.)]) +)*(`{3,}|~{3,})([^\n]*)\n/gm)) {
     if (fence === null) {
       if (marker[0] === "~" || !info.includes("`")) fence = marker;
     } else if (marker[0] === fence[0] && marker.length >= fence.length && info.trim() === "") fence = null;
@@ -31,7 +31,9 @@ function withoutPartialFence(text) {
 
 /** A last line that may yet become a rule, an underline, a heading, a list item, a fence, a table's head. */
 function mayBecomeStructure(line) {
-  return /^[ >]*(?:[-=+]+|[*_]{1,3}|#{1,6}|\d{1,9}[.)]?|`{1,}\w*|~{1,}\w*|[-*+] (?:\[[ xX]?\]?)?|>+|\|.*)[ \t]*$/.test(line);
+  return /^[ >]*(?:[-=+]+|[*_]{1,3}|#{1,6}|\d{1,9}[.)]?|`{1,2}|`{3,}[^`]*|~{1,2}|~{3,}.*|[-*+] (?:\[[ xX]?\]?)?|>+|\|.*)[ \t]*$/.test(
+    line,
+  );
 }
 
 function closed(line) {
@@ -77,5 +79,5 @@ function toggle(open, line, { 0: marker, index }) {
   const after = line[index + marker.length] ?? " ";
   const place = open.lastIndexOf(marker);
   if (place >= 0 && !/\s/.test(before)) open.splice(place);
-  else if (!/\s/.test(after) && (marker[0] === "*" || !/\w/.test(before))) open.push(marker);
+  else if (!/\s/.test(after) && (marker === "**" || !/\w/.test(before))) open.push(marker);
 }

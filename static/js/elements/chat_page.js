@@ -1,0 +1,58 @@
+// The page as a whole: which conversation it shows, what it follows besides, how the connection is.
+import { announce } from "../page/announcer.js";
+import { live } from "../page/live.js";
+import { hear } from "../page/signals.js";
+
+class ChatPage extends HTMLElement {
+  #abort;
+
+  connectedCallback() {
+    this.#abort = new AbortController();
+    const { signal } = this.#abort;
+    live.addEventListener("state", (event) => this.#connectionChanged(event.detail), { signal });
+    live.addEventListener("change", (event) => this.#changedElsewhere(event.detail), { signal });
+    hear("chat:sent", (fragment) => this.#sent(fragment), signal);
+    hear("chat:title", (title) => this.#showTitle(title), signal);
+    window.addEventListener("popstate", () => location.reload(), { signal });
+    this.#followElsewhere();
+  }
+
+  disconnectedCallback() {
+    this.#abort.abort();
+  }
+
+  /** Answers of other conversations are followed as well: switching between conversations is not leaving. */
+  #followElsewhere() {
+    for (const following of JSON.parse(document.getElementById("followed").textContent)) {
+      if (live.isFollowing(following.generation_id)) continue;
+      live.follow(following.generation_id, { after: following.event_id, conversationId: following.conversation_id });
+    }
+  }
+
+  #sent(fragment) {
+    const { conversationId, url, title } = fragment.dataset;
+    if (this.dataset.conversationId === conversationId) return;
+    this.dataset.conversationId = conversationId;
+    this.querySelector("[data-part=welcome]")?.remove();
+    history.pushState(null, "", url);
+    this.#showTitle(title);
+  }
+
+  #showTitle(title) {
+    this.querySelector("[data-part=title]").textContent = title;
+    document.title = `${title} · Chat`;
+  }
+
+  #connectionChanged(state) {
+    this.dataset.connection = state;
+    if (state === "offline") announce("You are offline");
+  }
+
+  #changedElsewhere({ type, conversation_id: conversationId, generation_id: generationId }) {
+    if (type === "conversation_deleted" && conversationId === this.dataset.conversationId) location.assign("/");
+    if (type !== "message_added" || !generationId || live.isFollowing(generationId)) return;
+    live.follow(generationId, { after: null, conversationId });
+  }
+}
+
+customElements.define("chat-page", ChatPage);
