@@ -261,6 +261,11 @@ CELERY_BEAT_SCHEDULE = {
         "task": "conversations.tasks.delete_expired_idempotency_keys",
         "schedule": timedelta(hours=1),
     },
+    "give-up-overdue-generations": {
+        "task": "conversations.tasks.give_up_overdue_generations",
+        "schedule": timedelta(seconds=15),
+        "options": {"expires": 15},
+    },
     "clear-expired-sessions": {"task": "accounts.tasks.clear_expired_sessions", "schedule": timedelta(hours=6)},
     "count-reservations-again": {"task": "accounts.tasks.count_reservations_again", "schedule": timedelta(minutes=1)},
 }

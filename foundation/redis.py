@@ -1,11 +1,13 @@
 """Connections to Redis, and the names of its keys."""
 
+from functools import lru_cache
+
 import redis
 import redis.asyncio
 from django.conf import settings
+from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
 from redis.retry import Retry
-from redis.asyncio.retry import Retry as AsyncRetry
 
 REDIS_UNREACHABLE = (redis.ConnectionError, redis.TimeoutError, redis.BusyLoadingError, OSError)
 """What a command raises while Redis is away; every caller has a way on without it."""
@@ -25,6 +27,12 @@ def connect() -> redis.Redis:
         retry=Retry(NoBackoff(), 0),
         health_check_interval=30,
     )
+
+
+@lru_cache(maxsize=1)
+def shared_client() -> redis.Redis:
+    """Return this process's pool for synchronous code; any thread may use it."""
+    return connect()
 
 
 def connect_async() -> "redis.asyncio.Redis":

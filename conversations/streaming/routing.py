@@ -1,5 +1,7 @@
 """WebSocket addresses."""
 
-from typing import Any
+from django.urls import path
 
-websocket_urlpatterns: list[Any] = []
+from conversations.streaming.consumers import LiveConsumer
+
+websocket_urlpatterns = [path("v1/live", LiveConsumer.as_asgi())]

@@ -1,0 +1,157 @@
+"""The calls that are answered by a reply: sending a message, and asking for another answer.
+
+The reply is followed by an async view, so that Django's own handler notices at once when the client leaves. What comes
+before it (authentication, limits, validation, the transaction) is a synchronous REST framework view.
+"""
+
+from collections.abc import Callable
+from contextlib import aclosing
+from functools import wraps
+from typing import Any
+from uuid import UUID
+
+from asgiref.sync import sync_to_async
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http.response import HttpResponseBase
+from django.urls import path
+from django.views.decorators.csrf import csrf_exempt
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from accounts import quotas
+from conversations import queries
+from conversations.api.conversations import MessagesView, user_of
+from conversations.api.generations import EitherWay
+from conversations.api.serializers import (
+    GenerationSerializer,
+    MessageSerializer,
+    NewMessageSerializer,
+    RegenerateSerializer,
+)
+from conversations.services import messages
+from conversations.services.messages import NewMessage, Sent
+from conversations.streaming.follow import Limits, follow
+from conversations.streaming.snapshot import Snapshot, snapshot_of
+from conversations.streaming.sse import stream_response
+from foundation.database import give_connection_back, in_database
+
+_IDEMPOTENCY_KEY = OpenApiParameter(
+    "Idempotency-Key", str, OpenApiParameter.HEADER, description="Makes the call safe to repeat for 24 hours."
+)
+_RESPONSES = {(200, "text/event-stream"): OpenApiTypes.STR, (200, "application/json"): MessageSerializer}
+
+
+class ReplyBegun(HttpResponse):
+    """What a synchronous view hands over to the async part: the reply is on its way, follow it."""
+
+    def __init__(self, sent: Sent, *, is_streamed: bool) -> None:
+        super().__init__()
+        self.snapshot = snapshot_of(sent.generation)
+        self.limits = Limits(requests_remaining=sent.allowance.remaining)
+        self.is_streamed = is_streamed
+        self.rate_limit_headers = quotas.rate_limit_headers(sent.allowance)
+        self.user_id: UUID = sent.generation.user_id
+
+
+class SendMessageView(MessagesView):
+    """`POST /v1/conversations/{conversation_id}/messages`, and the list at the same address."""
+
+    required_scope = {**MessagesView.required_scope, "POST": "chat"}
+    content_negotiation_class = EitherWay
+
+    @extend_schema(
+        operation_id="send_message",
+        tags=["Messages"],
+        parameters=[_IDEMPOTENCY_KEY],
+        request=NewMessageSerializer,
+        responses=_RESPONSES,
+    )
+    def post(self, request: Request, conversation_id: UUID) -> HttpResponse:
+        """Send a message; the answer is the stream of the reply, or with `"stream": false` the finished message."""
+        asked = NewMessageSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        values = asked.validated_data
+        message = NewMessage(
+            content=values["content"],
+            model=values.get("model"),
+            parent=values.get("parent_id", "active"),
+            options=values.get("options", {}),
+            is_background=values["background"],
+        )
+        sent = messages.send(
+            user=user_of(request),
+            conversation_id=conversation_id,
+            message=message,
+            idempotency_key=request.headers.get("Idempotency-Key"),
+        )
+        return ReplyBegun(sent, is_streamed=values["stream"])
+
+
+class RegenerateView(APIView):
+    """`POST /v1/messages/{message_id}/regenerate`."""
+
+    scope = "chat"
+    content_negotiation_class = EitherWay
+
+    @extend_schema(
+        operation_id="regenerate_message",
+        tags=["Messages"],
+        parameters=[_IDEMPOTENCY_KEY],
+        request=RegenerateSerializer,
+        responses=_RESPONSES,
+    )
+    def post(self, request: Request, message_id: UUID) -> HttpResponse:
+        """Have another answer written under the same user message."""
+        asked = RegenerateSerializer(data=request.data or {})
+        asked.is_valid(raise_exception=True)
+        sent = messages.regenerate(
+            user=user_of(request),
+            message_id=message_id,
+            model=asked.validated_data.get("model"),
+            idempotency_key=request.headers.get("Idempotency-Key"),
+        )
+        return ReplyBegun(sent, is_streamed=asked.validated_data["stream"])
+
+
+def followed(view: Callable[..., HttpResponseBase]) -> Callable[..., Any]:
+    """Wrap a view so that a `ReplyBegun` is followed to its end; any other answer passes unchanged."""
+
+    def begin(request: HttpRequest, **ids: UUID) -> HttpResponseBase:
+        try:
+            return view(request, **ids)
+        finally:
+            give_connection_back()
+
+    @wraps(view)
+    @csrf_exempt  # the REST framework's authentication checks it where a session cookie is used
+    async def asynchronous(request: HttpRequest, **ids: UUID) -> HttpResponseBase:
+        response = await sync_to_async(begin)(request, **ids)
+        if not isinstance(response, ReplyBegun):
+            return response
+        if response.is_streamed:
+            return stream_response(response.snapshot, limits=response.limits, headers=response.rate_limit_headers)
+        return await _whole_reply(response)
+
+    return asynchronous
+
+
+async def _whole_reply(begun: ReplyBegun) -> JsonResponse:
+    async with aclosing(follow(begun.snapshot)) as events:
+        async for _ in events:
+            pass
+    data = await in_database(_message_shown, begun.user_id, begun.snapshot)
+    return JsonResponse(data, headers=begun.rate_limit_headers)
+
+
+def _message_shown(user_id: UUID, snapshot: Snapshot) -> dict[str, Any]:
+    generation = queries.generation_of(user_id, snapshot.generation_id)
+    shown = dict(GenerationSerializer(generation).data)
+    return {**shown.pop("message"), "generation": shown}
+
+
+urlpatterns = [
+    path("conversations/<uuid:conversation_id>/messages", followed(SendMessageView.as_view()), name="messages"),
+    path("messages/<uuid:message_id>/regenerate", followed(RegenerateView.as_view()), name="regenerate"),
+]

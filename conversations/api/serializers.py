@@ -1,0 +1,243 @@
+"""The shapes of conversations, messages and generations, as `docs/api.md` has them."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from accounts.api.serializers import StrictSerializer
+from conversations.models import Conversation, Generation, Message
+from conversations.services.conversations import MOST_INSTRUCTION_CHARACTERS, MOST_TITLE_CHARACTERS
+
+_MOST_STOP_SEQUENCES = 4
+
+
+class NewConversationSerializer(StrictSerializer):
+    """The conversation to be made."""
+
+    title = serializers.CharField(max_length=MOST_TITLE_CHARACTERS, allow_blank=True, default="")
+    model = serializers.CharField(max_length=100, allow_blank=True, default="")
+    instructions = serializers.CharField(
+        max_length=MOST_INSTRUCTION_CHARACTERS, allow_blank=True, default="", trim_whitespace=False
+    )
+
+
+class ChangedConversationSerializer(StrictSerializer):
+    """What is to change; whatever is left out stays."""
+
+    title = serializers.CharField(max_length=MOST_TITLE_CHARACTERS, allow_blank=True, required=False)
+    model = serializers.CharField(max_length=100, allow_blank=True, required=False)
+    instructions = serializers.CharField(
+        max_length=MOST_INSTRUCTION_CHARACTERS, allow_blank=True, required=False, trim_whitespace=False
+    )
+    pinned = serializers.BooleanField(required=False)
+    archived = serializers.BooleanField(required=False)
+    active_message_id = serializers.UUIDField(required=False, allow_null=True)
+
+
+class ContextSerializer(serializers.Serializer[Any]):
+    """How full the model's window is, in tokens."""
+
+    used = serializers.IntegerField()
+    limit = serializers.IntegerField(allow_null=True)
+    summarised = serializers.BooleanField()
+
+
+class ConversationSerializer(serializers.ModelSerializer[Conversation]):
+    """A conversation. `context_limits` in the serializer's context maps a model's alias to its window."""
+
+    conversation_id = serializers.UUIDField(source="pk", read_only=True)
+    active_message_id = serializers.UUIDField(read_only=True, allow_null=True)
+    context = serializers.SerializerMethodField()  # type: ignore[assignment]
+
+    class Meta:
+        model = Conversation
+        fields = (
+            "conversation_id",
+            "title",
+            "model",
+            "instructions",
+            "pinned",
+            "archived",
+            "temporary",
+            "active_message_id",
+            "context",
+            "created_at",
+            "updated_at",
+        )
+
+    def get_context(self, conversation: Conversation) -> dict[str, Any]:
+        active = conversation.active_message
+        used = (active.tokens_in or 0) + (active.tokens_out or 0) if active else 0
+        limits = self.context["window_tokens"]
+        return {"used": used, "limit": limits(conversation.model), "summarised": False}
+
+
+class OptionsSerializer(StrictSerializer):
+    """How to write the answer."""
+
+    max_tokens = serializers.IntegerField(min_value=1, max_value=1_000_000, required=False)
+    temperature = serializers.FloatField(min_value=0, max_value=2, required=False)
+    top_p = serializers.FloatField(min_value=0.000001, max_value=1, required=False)
+    seed = serializers.IntegerField(min_value=0, max_value=2**63 - 1, required=False)
+    stop = serializers.ListField(
+        child=serializers.CharField(max_length=100, trim_whitespace=False),
+        max_length=_MOST_STOP_SEQUENCES,
+        required=False,
+    )
+
+
+class NewMessageSerializer(StrictSerializer):
+    """What the user says. Only `content` is needed."""
+
+    content = serializers.CharField(trim_whitespace=False, allow_blank=True)
+    model = serializers.CharField(max_length=100, required=False, allow_null=True)
+    parent_id = serializers.UUIDField(required=False, allow_null=True)
+    document_ids = serializers.ListField(child=serializers.UUIDField(), required=False)
+    tools = serializers.ListField(child=serializers.CharField(max_length=100), required=False)
+    options = OptionsSerializer(required=False)
+    stream = serializers.BooleanField(required=False, default=True)
+    background = serializers.BooleanField(required=False, default=False)
+
+    def validate_document_ids(self, value: list[Any]) -> list[Any]:
+        if value:
+            raise serializers.ValidationError("There is no such document.")
+        return value
+
+    def validate_tools(self, value: list[str]) -> list[str]:
+        if value:
+            raise serializers.ValidationError(f"There is no tool {value[0]!r} here.")
+        return value
+
+
+class RegenerateSerializer(StrictSerializer):
+    """How to write the other answer."""
+
+    model = serializers.CharField(max_length=100, required=False, allow_null=True)
+    stream = serializers.BooleanField(required=False, default=True)
+
+
+class UsageSerializer(serializers.Serializer[Any]):
+    """Tokens read, those of them that were cached, and tokens written."""
+
+    locals().update({"in": serializers.IntegerField()})
+    cached = serializers.IntegerField()
+    out = serializers.IntegerField()
+
+
+def usage_of(message: Message) -> dict[str, int]:
+    """Return the token counts of an answer; zero for what is not known yet."""
+    return {"in": message.tokens_in or 0, "cached": message.tokens_cached or 0, "out": message.tokens_out or 0}
+
+
+class MessageSerializer(serializers.ModelSerializer[Message]):
+    """A message of either side."""
+
+    message_id = serializers.UUIDField(source="pk", read_only=True)
+    conversation_id = serializers.UUIDField(read_only=True)
+    parent_id = serializers.UUIDField(read_only=True, allow_null=True)
+    finish_reason = serializers.SerializerMethodField()
+    model = serializers.SerializerMethodField()
+    usage = serializers.SerializerMethodField()
+    attachments = serializers.SerializerMethodField()
+    citations = serializers.SerializerMethodField()
+    tool_calls = serializers.SerializerMethodField()
+    feedback = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Message
+        fields = (
+            "message_id",
+            "conversation_id",
+            "parent_id",
+            "role",
+            "content",
+            "status",
+            "finish_reason",
+            "model",
+            "usage",
+            "attachments",
+            "citations",
+            "tool_calls",
+            "feedback",
+            "created_at",
+        )
+
+    def get_finish_reason(self, message: Message) -> str | None:
+        return message.finish_reason or None
+
+    def get_model(self, message: Message) -> str | None:
+        return message.model or None
+
+    def get_usage(self, message: Message) -> dict[str, int] | None:
+        return usage_of(message) if message.role == Message.Role.ASSISTANT else None
+
+    def get_attachments(self, message: Message) -> list[Any]:
+        return []
+
+    def get_citations(self, message: Message) -> list[Any]:
+        return []
+
+    def get_tool_calls(self, message: Message) -> list[Any]:
+        return []
+
+    def get_feedback(self, message: Message) -> None:
+        return None
+
+
+class GenerationSerializer(serializers.ModelSerializer[Generation]):
+    """How an answer came about, and the answer."""
+
+    generation_id = serializers.UUIDField(source="pk", read_only=True)
+    conversation_id = serializers.UUIDField(read_only=True)
+    model_version = serializers.SerializerMethodField()
+    finish_reason = serializers.SerializerMethodField()
+    error = serializers.SerializerMethodField()
+    usage = serializers.SerializerMethodField()
+    message = MessageSerializer(read_only=True)
+
+    class Meta:
+        model = Generation
+        fields = (
+            "generation_id",
+            "conversation_id",
+            "status",
+            "attempt",
+            "model",
+            "model_version",
+            "finish_reason",
+            "error",
+            "usage",
+            "queued_at",
+            "started_at",
+            "first_token_at",
+            "finished_at",
+            "message",
+        )
+
+    def get_model_version(self, generation: Generation) -> str | None:
+        return generation.model_version or None
+
+    def get_finish_reason(self, generation: Generation) -> str | None:
+        return generation.finish_reason or None
+
+    def get_error(self, generation: Generation) -> dict[str, str] | None:
+        if not generation.error_code:
+            return None
+        return {"code": generation.error_code, "message": generation.error_message}
+
+    def get_usage(self, generation: Generation) -> dict[str, int]:
+        return usage_of(generation.message)
+
+
+class ConversationPageSerializer(serializers.Serializer[Any]):
+    """A page of conversations, newest change first."""
+
+    data = ConversationSerializer(many=True)  # type: ignore[assignment]
+    next_cursor = serializers.CharField(allow_null=True)
+
+
+class MessagePageSerializer(serializers.Serializer[Any]):
+    """A page of messages, oldest first."""
+
+    data = MessageSerializer(many=True)  # type: ignore[assignment]
+    next_cursor = serializers.CharField(allow_null=True)

@@ -1,0 +1,64 @@
+"""Runs an inference worker: joins `inference.worker`, which knows no conversation, with the writing of replies."""
+
+import asyncio
+import signal
+from typing import Any
+
+import structlog
+import uvloop
+from django.conf import settings
+from django.core.management.base import BaseCommand
+
+from conversations.services.live_replies import LiveReplies
+from conversations.services.replies import ReplyWriter
+from foundation.redis import connect_async
+from inference.cancellation import Cancellations
+from inference.catalog import current_catalog
+from inference.exceptions import InvalidFleet
+from inference.fleet import open_fleet
+from inference.publisher import Publisher
+from inference.worker import Periodic, Worker
+
+log = structlog.get_logger(__name__)
+
+_SWEEP_SECONDS = 1.0
+_WATCH_SECONDS = 1.0
+
+
+class Command(BaseCommand):
+    help = "Write answers until SIGTERM; then finish those in hand, or leave them to another worker."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            catalog = current_catalog()
+        except InvalidFleet as error:
+            self.stderr.write(error.message)
+            raise SystemExit(2) from error
+        uvloop.run(self._work(catalog))
+
+    async def _work(self, catalog: Any) -> None:
+        client = connect_async()
+        live = LiveReplies(client)
+        async with (
+            client,
+            Publisher(client, settings.STREAM_KEEP_SECONDS) as publisher,
+            open_fleet(catalog, client, api_key=settings.MODEL_API_KEY or None) as fleet,
+        ):
+            worker = Worker(
+                client=client,
+                handler=ReplyWriter(client, catalog, fleet, publisher, live),
+                cancellations=Cancellations(),
+                concurrency=settings.WORKER_CONCURRENCY,
+                drain_seconds=settings.WORKER_DRAIN_SECONDS,
+                periodic=(
+                    Periodic("checkpoint", settings.CHECKPOINT_SECONDS, live.checkpoint),
+                    Periodic("sweep", _SWEEP_SECONDS, live.sweep),
+                    Periodic("stop_unwatched", _WATCH_SECONDS, live.stop_unwatched),
+                ),
+            )
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, worker.stop)
+            log.info("worker_ready", models=[model.alias for model in catalog.models])
+            await worker.run()
+            log.info("worker_stopped")

@@ -1,0 +1,59 @@
+"""Which models a user may choose, and what is known of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from foundation.redis import REDIS_UNREACHABLE, shared_client
+from inference.catalog import Catalog, Model, current_catalog
+from inference.exceptions import UnknownModel
+from inference.fleet import ReplicaReport, read_reports
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOnOffer:
+    """A model as it is shown. `is_ready` says whether one of its replicas answers; `context_tokens` is its window."""
+
+    alias: str
+    is_default: bool
+    is_ready: bool
+    context_tokens: int | None
+    served_model: str | None
+
+
+def models_on_offer() -> list[ModelOnOffer]:
+    """Return every model, in the fleet's order."""
+    catalog = current_catalog()
+    reports = _reports()
+    return [_on_offer(model, catalog, reports) for model in catalog.models]
+
+
+def window_tokens() -> Callable[[str], int | None]:
+    """Return a function that gives a model's window by its alias; the reports are read once for all calls."""
+    catalog, reports = current_catalog(), _reports()
+
+    def find(alias: str) -> int | None:
+        try:
+            return _on_offer(catalog.find(alias), catalog, reports).context_tokens
+        except UnknownModel:
+            return None
+
+    return find
+
+
+def _on_offer(model: Model, catalog: Catalog, reports: dict[str, ReplicaReport]) -> ModelOnOffer:
+    known = [reports[replica.url] for replica in model.replicas if replica.url in reports]
+    windows = [report.max_total_tokens for report in known if report.max_total_tokens]
+    return ModelOnOffer(
+        alias=model.alias,
+        is_default=model.alias == catalog.default_alias,
+        is_ready=any(report.is_healthy for report in known),
+        context_tokens=min(windows, default=None),
+        served_model=next((report.model_id for report in known if report.model_id), None),
+    )
+
+
+def _reports() -> dict[str, ReplicaReport]:
+    try:
+        return read_reports(shared_client())
+    except REDIS_UNREACHABLE:
+        return {}

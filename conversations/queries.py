@@ -1,0 +1,141 @@
+"""What is read: every query of conversations carries its owner, so that a stranger's id finds nothing."""
+
+import base64
+import binascii
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+import orjson
+from django.db.models import Q
+
+from conversations.exceptions import InvalidRequest, NotFound
+from conversations.models import Conversation, Generation, Message
+
+_BRANCH = """
+WITH RECURSIVE branch AS (
+  SELECT m.*, 0 AS distance FROM conversations_message m WHERE m.id = %(leaf)s AND m.conversation_id = %(conversation)s
+  UNION ALL
+  SELECT m.*, branch.distance + 1 FROM conversations_message m
+    JOIN branch ON m.id = branch.parent_id AND m.conversation_id = %(conversation)s
+) CYCLE id SET is_cycle USING visited
+SELECT * FROM branch WHERE NOT is_cycle ORDER BY distance DESC
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Page[T]:
+    """Some items of a list, and where the next ones begin."""
+
+    items: list[T]
+    next_cursor: str | None
+
+
+def conversation_of(user_id: UUID, conversation_id: UUID) -> Conversation:
+    """Return the user's conversation; raise `NotFound` for anybody else's."""
+    try:
+        return Conversation.objects.owned_by(user_id).get(pk=conversation_id)
+    except Conversation.DoesNotExist:
+        raise NotFound("There is no such conversation.", param="conversation_id") from None
+
+
+def message_of(user_id: UUID, message_id: UUID) -> Message:
+    """Return a message of the user's, its conversation loaded; raise `NotFound` for anybody else's."""
+    try:
+        return Message.objects.select_related("conversation").get(pk=message_id, conversation__user_id=user_id)
+    except Message.DoesNotExist:
+        raise NotFound("There is no such message.", param="message_id") from None
+
+
+def generation_of(user_id: UUID, generation_id: UUID) -> Generation:
+    """Return the user's generation, its message loaded; raise `NotFound` for anybody else's."""
+    try:
+        return Generation.objects.owned_by(user_id).select_related("message").get(pk=generation_id)
+    except Generation.DoesNotExist:
+        raise NotFound("There is no such generation.", param="generation_id") from None
+
+
+def recent_conversations(
+    user_id: UUID, *, cursor: str | None = None, limit: int = 30, archived: bool = False
+) -> Page[Conversation]:
+    """Return the user's conversations, newest change first."""
+    found = Conversation.objects.owned_by(user_id).filter(archived=archived, temporary=False)
+    if cursor:
+        changed_at, last_id = _read_cursor(cursor)
+        if changed_at is None:
+            raise _bad_cursor()
+        found = found.filter(Q(updated_at__lt=changed_at) | Q(updated_at=changed_at, pk__lt=last_id))
+    items = list(found.order_by("-updated_at", "-id")[: limit + 1])
+    return _page(items, limit, lambda last: _write_cursor(last.id, last.updated_at))
+
+
+def branch_to(conversation_id: UUID, message_id: UUID | None) -> list[Message]:
+    """Return the path from the first message to this one. Where the tree is damaged, the readable end of the path."""
+    if message_id is None:
+        return []
+    parameters = {"leaf": message_id, "conversation": conversation_id}
+    return list(Message.objects.raw(_BRANCH, parameters))
+
+
+def active_branch(conversation: Conversation) -> list[Message]:
+    """Return the branch that is shown; without a mark, the one that ends in the newest message."""
+    leaf_id = conversation.active_message_id or _newest_message_id(conversation.id)
+    return branch_to(conversation.id, leaf_id)
+
+
+def _newest_message_id(conversation_id: UUID) -> UUID | None:
+    return Message.objects.filter(conversation_id=conversation_id).order_by("-id").values_list("id", flat=True).first()
+
+
+def page_of_messages(
+    conversation: Conversation, *, cursor: str | None, limit: int, every_branch: bool
+) -> Page[Message]:
+    """Return messages, oldest first, of the active branch or of all branches."""
+    after = _read_cursor(cursor)[1] if cursor else None
+    if every_branch:
+        found = Message.objects.filter(conversation=conversation).order_by("id")
+        items = list((found.filter(pk__gt=after) if after else found)[: limit + 1])
+    else:
+        branch = active_branch(conversation)
+        ids = [message.id for message in branch]
+        start = ids.index(after) + 1 if after in ids else 0
+        if after is not None and after not in ids:
+            start = sum(1 for message_id in ids if message_id <= after)
+        items = branch[start : start + limit + 1]
+    return _page(items, limit, lambda last: _write_cursor(last.id, None))
+
+
+def under_way_of(user_id: UUID) -> list[Generation]:
+    """Return the user's generations that have not ended."""
+    return list(Generation.objects.owned_by(user_id).under_way().order_by("message_id"))
+
+
+def siblings_of(message: Message) -> list[UUID]:
+    """Return the ids of the messages under the same parent, this one among them, oldest first."""
+    found = Message.objects.filter(conversation_id=message.conversation_id, parent_id=message.parent_id)
+    return list(found.order_by("id").values_list("id", flat=True))
+
+
+def _page[T](items: list[T], limit: int, cursor_after: Callable[[T], str]) -> Page[T]:
+    if len(items) <= limit:
+        return Page(items, None)
+    return Page(items[:limit], cursor_after(items[limit - 1]))
+
+
+def _write_cursor(last_id: UUID, changed_at: datetime | None) -> str:
+    content = orjson.dumps([str(last_id), changed_at.isoformat() if changed_at else None])
+    return base64.urlsafe_b64encode(content).decode().rstrip("=")
+
+
+def _read_cursor(cursor: str) -> tuple[datetime | None, UUID]:
+    try:
+        content = orjson.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        last_id, changed_at = content
+        return (datetime.fromisoformat(changed_at) if changed_at else None), UUID(last_id)
+    except (ValueError, TypeError, AttributeError, binascii.Error):
+        raise _bad_cursor() from None
+
+
+def _bad_cursor() -> InvalidRequest:
+    return InvalidRequest("This cursor is not one that a list has given out.", param="cursor")

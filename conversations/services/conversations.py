@@ -1,0 +1,95 @@
+"""Making, changing and deleting conversations."""
+
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.models import User
+from conversations import queries
+from conversations.broadcasts import broadcast_soon
+from conversations.exceptions import InvalidRequest
+from conversations.models import Conversation, Message
+from conversations.services import generations
+from foundation.text import is_storable
+from inference.catalog import current_catalog
+
+MOST_TITLE_CHARACTERS = 200
+MOST_INSTRUCTION_CHARACTERS = 20_000
+_CHANGEABLE = {"title", "model", "instructions", "pinned", "archived", "active_message_id"}
+
+
+def create(*, user: User, title: str = "", model: str = "", instructions: str = "") -> Conversation:
+    """Make an empty conversation."""
+    conversation = new_conversation(user=user, title=title, model=model, instructions=instructions)
+    conversation.save(force_insert=True)
+    _tell(conversation, "conversation_changed")
+    return conversation
+
+
+def new_conversation(*, user: User, title: str = "", model: str = "", instructions: str = "") -> Conversation:
+    """Return a conversation that is not saved yet."""
+    _check({"title": title, "model": model, "instructions": instructions})
+    return Conversation(user=user, title=title, is_title_chosen=bool(title), model=model, instructions=instructions)
+
+
+def change(*, user: User, conversation_id: UUID, changes: dict[str, Any]) -> Conversation:
+    """Change some of `title, model, instructions, pinned, archived, active_message_id`.
+
+    A change of the shown branch or of pins is not a change of what was said: it does not move the conversation up.
+    """
+    conversation = queries.conversation_of(user.id, conversation_id)
+    assert changes.keys() <= _CHANGEABLE
+    _check(changes)
+    if "active_message_id" in changes:
+        _check_is_part(conversation, changes["active_message_id"])
+    for name, value in changes.items():
+        setattr(conversation, name, value)
+    if "title" in changes:
+        conversation.is_title_chosen = bool(conversation.title)
+    fields = [name.removesuffix("_id") if name == "active_message_id" else name for name in changes]
+    if changes:
+        conversation.save(update_fields=[*fields, "is_title_chosen"])
+        _tell(conversation, "conversation_changed")
+    return conversation
+
+
+def delete(*, user: User, conversation_id: UUID) -> None:
+    """Delete a conversation and all that belongs to it. Answers being written are stopped first."""
+    conversation = queries.conversation_of(user.id, conversation_id)
+    under_way = list(conversation.generations.under_way().values_list("pk", flat=True))
+    for generation_id in under_way:
+        generations.request_cancel(generation_id)
+    with transaction.atomic():
+        ids = list(conversation.generations.values_list("pk", flat=True))
+        conversation.delete()
+        transaction.on_commit(lambda: generations.forget_streams(ids), robust=True)
+    _tell(conversation, "conversation_deleted", conversation_id=conversation_id)
+
+
+def touch(conversation_id: UUID) -> None:
+    """Mark a conversation as changed now."""
+    Conversation.objects.filter(pk=conversation_id).update(updated_at=timezone.now())
+
+
+def _check(values: dict[str, Any]) -> None:
+    for name, most in (("title", MOST_TITLE_CHARACTERS), ("instructions", MOST_INSTRUCTION_CHARACTERS)):
+        text = values.get(name) or ""
+        if len(text) > most:
+            raise InvalidRequest(f"{name} has {len(text):,} characters; {most:,} are allowed.", param=name)
+        if not is_storable(text):
+            raise InvalidRequest(f"{name} contains a NUL or a lone surrogate; remove it.", param=name)
+    if values.get("model"):
+        current_catalog().find(values["model"])
+
+
+def _check_is_part(conversation: Conversation, message_id: UUID | None) -> None:
+    if message_id is not None and not Message.objects.filter(pk=message_id, conversation=conversation).exists():
+        raise InvalidRequest("active_message_id must name a message of this conversation.", param="active_message_id")
+
+
+def _tell(conversation: Conversation, kind: str, **data: Any) -> None:
+    data.setdefault("conversation_id", conversation.id)
+    user_id = conversation.user_id
+    transaction.on_commit(lambda: broadcast_soon(user_id, kind, **data), robust=True)

@@ -1,0 +1,103 @@
+"""Stopping generations, and giving them to the queue."""
+
+import time
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import structlog
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.models import User
+from conversations import queries
+from conversations.models import Generation, Message
+from foundation.redis import REDIS_UNREACHABLE, shared_client
+from inference import cancellation, queue, token_stream
+from inference.jobs import Job
+
+log = structlog.get_logger(__name__)
+
+_WAIT_FOR_END_SECONDS = 2.0
+_OVERDUE_SECONDS = 10
+_MOST_GIVEN_UP = 500
+
+
+def enqueue(jobs: Iterable[Job]) -> None:
+    """Offer committed generations to the workers. If Redis is away, the sweeper does it later."""
+    try:
+        queue.enqueue(shared_client(), jobs)
+    except REDIS_UNREACHABLE as error:
+        log.warning("enqueue_failed", error=type(error).__name__)
+
+
+def cancel(*, user: User, generation_id: UUID) -> None:
+    """Stop a generation of the user's, and wait a little until it has ended, so that the next message can follow it.
+
+    What was written is kept. Does nothing to one that has ended. Raise `NotFound` for anybody else's.
+    """
+    generation = queries.generation_of(user.id, generation_id)
+    if generation.status in Message.UNDER_WAY:
+        request_cancel(generation_id)
+        _wait_for_end(generation_id)
+
+
+def request_cancel(generation_id: UUID) -> None:
+    """Stop a generation, wherever it is. One that no worker has begun ends here and now."""
+    now = timezone.now()
+    if _end_unbegun(generation_id, Message.Status.CANCELLED, "cancelled", cancel_requested_at=now):
+        return
+    Generation.objects.filter(pk=generation_id, cancel_requested_at=None).under_way().update(cancel_requested_at=now)
+    try:
+        cancellation.announce(shared_client(), generation_id)
+    except REDIS_UNREACHABLE as error:
+        log.warning("cancel_not_announced", generation_id=str(generation_id), error=type(error).__name__)
+
+
+def give_up_overdue() -> int:
+    """End what has waited past its deadline with no worker there to say so; return how many."""
+    overdue = timezone.now() - timedelta(seconds=_OVERDUE_SECONDS)
+    waiting = Generation.objects.filter(status=Message.Status.QUEUED, attempt=0, deadline__lt=overdue)
+    ids = list(waiting.values_list("pk", flat=True)[:_MOST_GIVEN_UP])
+    message = "No model server was free in time. Try again."
+    return sum(
+        _end_unbegun(each, Message.Status.FAILED, "error", error_code="no_capacity", error_message=message)
+        for each in ids
+    )
+
+
+def _end_unbegun(generation_id: UUID, status: Message.Status, finish_reason: str, **fields: Any) -> bool:
+    """End a generation that no worker has begun; say whether it was one."""
+    with transaction.atomic():
+        ended = Generation.objects.filter(pk=generation_id, status=Message.Status.QUEUED, attempt=0).update(
+            status=status, finish_reason=finish_reason, finished_at=timezone.now(), **fields
+        )
+        if not ended:
+            return False
+        Message.objects.filter(pk=generation_id).update(
+            status=status, finish_reason=finish_reason, tokens_in=0, tokens_cached=0, tokens_out=0
+        )
+    try:
+        token_stream.announce_change(shared_client(), generation_id)
+    except REDIS_UNREACHABLE as error:
+        log.warning("end_not_announced", generation_id=str(generation_id), error=type(error).__name__)
+    return True
+
+
+def forget_streams(generation_ids: Iterable[UUID]) -> None:
+    """Delete the token streams of generations that are no more."""
+    names = [name for each in generation_ids for name in (token_stream.events_key(each), token_stream.state_key(each))]
+    try:
+        if names:
+            shared_client().unlink(*names)
+    except REDIS_UNREACHABLE as error:
+        log.warning("streams_not_deleted", error=type(error).__name__)
+
+
+def _wait_for_end(generation_id: UUID) -> None:
+    deadline = time.monotonic() + _WAIT_FOR_END_SECONDS
+    pause_seconds = 0.01
+    while Generation.objects.filter(pk=generation_id).under_way().exists() and time.monotonic() < deadline:
+        time.sleep(pause_seconds)
+        pause_seconds = min(0.1, pause_seconds * 1.5)

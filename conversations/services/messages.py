@@ -1,0 +1,286 @@
+"""Sending a message, and asking for another answer."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Literal
+from uuid import UUID
+
+import orjson
+from django.conf import settings
+from django.db import connection, transaction
+from django.utils import timezone
+
+from accounts import quotas
+from accounts.models import User
+from accounts.quotas import RequestAllowance
+from conversations import queries
+from conversations.broadcasts import broadcast_soon
+from conversations.exceptions import (
+    ContentTooLong,
+    GenerationInProgress,
+    IdempotencyConflict,
+    InvalidRequest,
+    NotFound,
+)
+from conversations.models import Conversation, Generation, IdempotencyKey, Message
+from conversations.services import generations
+from conversations.services.conversations import new_conversation
+from foundation.ids import new_id
+from foundation.text import is_storable, truncated
+from inference.catalog import current_catalog
+from inference.jobs import Job
+
+MOST_KEY_CHARACTERS = 255
+_TITLE_CHARACTERS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """What a user says. `parent` is the answer that it follows: the active branch's last, a given one, or none."""
+
+    content: str
+    model: str | None = None
+    parent: UUID | Literal["active"] | None = "active"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    is_background: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What sending made, or, for a repeated call, had made."""
+
+    conversation: Conversation
+    user_message: Message
+    answer: Message
+    generation: Generation
+    allowance: RequestAllowance
+    is_repeat: bool
+
+
+def send(*, user: User, conversation_id: UUID | None, message: NewMessage, idempotency_key: str | None = None) -> Sent:
+    """Store a message and its empty answer, and have the answer written. When this returns, both are durable.
+
+    Without a `conversation_id` a new conversation is made. The same `idempotency_key` and message return the first
+    call's result. Raise `NotFound`, `InvalidRequest`, `ContentTooLong`, `GenerationInProgress`, `IdempotencyConflict`,
+    `RequestsExceeded`, `UnknownModel`.
+    """
+    _check_content(message.content)
+    digest = _digest("send", conversation_id, message)
+
+    def write(allowance_for: UUID) -> Generation:
+        conversation = _conversation_to_write(user, conversation_id, message)
+        model = current_catalog().find(message.model or conversation.model or None).alias
+        parent = _parent_in(conversation, message.parent)
+        question = Message(conversation=conversation, parent=parent, role=Message.Role.USER, content=message.content)
+        return _write(user, conversation, question, allowance_for, model, message.options, message.is_background)
+
+    return _once(user, idempotency_key, digest, write)
+
+
+def regenerate(*, user: User, message_id: UUID, model: str | None = None, idempotency_key: str | None = None) -> Sent:
+    """Have another answer written beside an existing one (or to a user message). Raises what `send` raises."""
+    digest = _digest("regenerate", message_id, model)
+
+    def write(allowance_for: UUID) -> Generation:
+        message = queries.message_of(user.id, message_id)
+        conversation = _locked(user, message.conversation_id)
+        message.refresh_from_db()
+        if message.is_under_way:
+            raise GenerationInProgress("This answer is still being written; stop it, or wait for its end.")
+        question = message if message.role == Message.Role.USER else message.parent
+        if question is None:
+            raise InvalidRequest("This answer follows no message, so it cannot be written again.", param="message_id")
+        chosen = current_catalog().find(model or message.model or conversation.model or None).alias
+        return _write(user, conversation, question, allowance_for, chosen, {}, False)
+
+    return _once(user, idempotency_key, digest, write)
+
+
+def _once(user: User, idempotency_key: str | None, digest: bytes, write: Callable[[UUID], Generation]) -> Sent:
+    """Reserve, write and commit; or find what the same key has made before."""
+    if idempotency_key is not None:
+        _check_key(idempotency_key)
+    generation_id = new_id()
+    allowance: RequestAllowance | None = None
+    try:
+        with transaction.atomic():
+            made = _made_before(user, idempotency_key, digest) if idempotency_key is not None else None
+            if made is None:
+                allowance = quotas.reserve_request(
+                    user.id, user.tier, request_id=generation_id, requests_under_way=_requests_under_way
+                )
+                generation = write(generation_id)
+                if idempotency_key is not None:
+                    IdempotencyKey.objects.create(
+                        user=user, key=idempotency_key, request_digest=digest, generation=generation
+                    )
+    except BaseException:
+        if allowance is not None:
+            quotas.release_request(user.id, allowance)
+        raise
+    if made is not None:
+        return _sent(made, quotas.peek(user.id, user.tier), is_repeat=True)
+    assert allowance is not None
+    return _sent(generation, allowance, is_repeat=False)
+
+
+def _made_before(user: User, idempotency_key: str, digest: bytes) -> Generation | None:
+    """Wait for any call with the same key that is under way, then return what it made."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"{user.id}:{idempotency_key}"])
+    found = (
+        IdempotencyKey.objects.select_related(
+            "generation__message__parent", "generation__conversation", "generation__user__tier"
+        )
+        .filter(user=user, key=idempotency_key)
+        .first()
+    )
+    if found is None:
+        return None
+    if found.created_at < timezone.now() - timedelta(hours=settings.IDEMPOTENCY_KEEP_HOURS):
+        found.delete()
+        return None
+    if bytes(found.request_digest) != digest:
+        raise IdempotencyConflict(
+            "This Idempotency-Key was used for another request; take a new key for a new message.",
+            param="Idempotency-Key",
+        )
+    return found.generation
+
+
+def _write(
+    user: User,
+    conversation: Conversation,
+    question: Message,
+    generation_id: UUID,
+    model: str,
+    options: Mapping[str, Any],
+    is_background: bool,
+) -> Generation:
+    """Insert the empty answer with its generation, and the question where it is new; show this branch."""
+    now = timezone.now()
+    is_new_question = question._state.adding
+    answer = Message(
+        id=generation_id,
+        conversation=conversation,
+        parent=question,
+        role=Message.Role.ASSISTANT,
+        status=Message.Status.QUEUED,
+        model=model,
+        created_at=now,
+    )
+    Message.objects.bulk_create([question, answer] if is_new_question else [answer])
+    generation = Generation.objects.create(
+        message=answer,
+        conversation=conversation,
+        user=user,
+        priority_class=user.tier.priority_class,
+        model=model,
+        options={**options, "max_tokens": _answer_limit(user, options)},
+        is_background=is_background,
+        queued_at=now,
+        enqueued_at=now,
+        deadline=now + timedelta(seconds=settings.QUEUE_DEADLINE_SECONDS),
+    )
+    if not conversation.title:
+        conversation.title = truncated(" ".join(question.content.split()), _TITLE_CHARACTERS)
+    conversation.active_message = answer
+    conversation.updated_at = now
+    conversation.save(update_fields=["title", "active_message", "updated_at"])
+    job = Job(generation_id, generation.priority_class)
+    transaction.on_commit(lambda: generations.enqueue([job]), robust=True)
+    transaction.on_commit(lambda: _tell_others(user.id, conversation.id, question.id, answer.id), robust=True)
+    return generation
+
+
+def _tell_others(user_id: UUID, conversation_id: UUID, user_message_id: UUID, message_id: UUID) -> None:
+    broadcast_soon(
+        user_id,
+        "message_added",
+        conversation_id=conversation_id,
+        user_message_id=user_message_id,
+        message_id=message_id,
+        generation_id=message_id,
+    )
+
+
+def _conversation_to_write(user: User, conversation_id: UUID | None, message: NewMessage) -> Conversation:
+    if conversation_id is not None:
+        return _locked(user, conversation_id)
+    conversation = new_conversation(user=user, model=message.model or "")
+    conversation.save(force_insert=True)
+    return conversation
+
+
+def _locked(user: User, conversation_id: UUID) -> Conversation:
+    """Return the conversation; until the commit, no other message can join it."""
+    found = Conversation.objects.owned_by(user.id).select_related("active_message").filter(pk=conversation_id)
+    conversation = found.select_for_update(of=("self",)).first()
+    if conversation is None:
+        raise NotFound("There is no such conversation.", param="conversation_id")
+    return conversation
+
+
+def _parent_in(conversation: Conversation, parent: UUID | Literal["active"] | None) -> Message | None:
+    if parent is None:
+        return None
+    if parent == "active":
+        found = conversation.active_message or _last_message(conversation)
+        if found is not None and found.role == Message.Role.USER:
+            raise GenerationInProgress("The last message has no answer yet.")
+    else:
+        found = Message.objects.filter(pk=parent, conversation=conversation).first()
+        if found is None:
+            raise NotFound("parent_id names no message of this conversation.", param="parent_id")
+        if found.role == Message.Role.USER:
+            raise InvalidRequest(
+                "parent_id must name an answer, or be null for a new first message.", param="parent_id"
+            )
+    if found is not None and found.is_under_way:
+        raise GenerationInProgress("An answer is still being written here; stop it, or wait for its end.")
+    return found
+
+
+def _last_message(conversation: Conversation) -> Message | None:
+    branch = queries.active_branch(conversation)
+    return branch[-1] if branch else None
+
+
+def _check_content(content: str) -> None:
+    if not is_storable(content):
+        raise InvalidRequest("content contains a NUL or a lone surrogate; remove it.", param="content")
+    if not content.strip():
+        raise InvalidRequest("content is empty; say something.", param="content")
+    if len(content) > settings.MAX_MESSAGE_CHARACTERS:
+        raise ContentTooLong(
+            f"The message has {len(content):,} characters; {settings.MAX_MESSAGE_CHARACTERS:,} are allowed.",
+            param="content",
+        )
+
+
+def _check_key(idempotency_key: str) -> None:
+    if not idempotency_key or len(idempotency_key) > MOST_KEY_CHARACTERS or not idempotency_key.isprintable():
+        raise InvalidRequest(
+            f"Idempotency-Key must have 1 to {MOST_KEY_CHARACTERS} printable characters.", param="Idempotency-Key"
+        )
+
+
+def _answer_limit(user: User, options: Mapping[str, Any]) -> int:
+    most = min(user.tier.max_answer_tokens, settings.MAX_ANSWER_TOKENS)
+    return min(most, int(options.get("max_tokens") or most))
+
+
+def _digest(*parts: Any) -> bytes:
+    return hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).digest()
+
+
+def _requests_under_way(user_id: UUID) -> list[UUID]:
+    return [generation.pk for generation in queries.under_way_of(user_id)]
+
+
+def _sent(generation: Generation, allowance: RequestAllowance, *, is_repeat: bool) -> Sent:
+    answer = generation.message
+    assert answer.parent is not None
+    return Sent(generation.conversation, answer.parent, answer, generation, allowance, is_repeat)

@@ -1,0 +1,181 @@
+"""Follows one generation, from any event on: the same for every kind of client."""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import dataclass
+
+import orjson
+import structlog
+from django.conf import settings
+
+from conversations.streaming.hub import Hub, current_hub
+from conversations.streaming.reader import LookAgain, Reader, Waiting
+from conversations.streaming.snapshot import Snapshot, snapshots
+from foundation.database import DATABASE_UNREACHABLE, in_database
+from foundation.redis import REDIS_UNREACHABLE
+from inference import token_stream
+from inference.positions import BEGINNING, DONE_ORDINAL, FIRST_WORKER_ORDINAL, START_ORDINAL, Position, text_from
+from inference.token_stream import Batch, StreamedEvent, token_event
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class KeepAlive:
+    """Nothing has happened for a while."""
+
+
+KEEP_ALIVE = KeepAlive()
+
+type Followed = StreamedEvent | KeepAlive
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the caller may still use, as the `start` event tells it; `None` where there is no such limit."""
+
+    requests_remaining: int | None = None
+    tokens_remaining: int | None = None
+
+
+async def follow(
+    snapshot: Snapshot, *, after: Position = BEGINNING, limits: Limits | None = None
+) -> AsyncGenerator[Followed]:
+    """Yield every event after a position, once and in order, `done` last; `KEEP_ALIVE` where nothing happens for long.
+
+    The owner of `snapshot` has been checked. Subscribes first, then replays, then follows what is announced, so nothing
+    falls between. Use it within `aclosing`: its end is what starts the grace time.
+    """
+    state = _Followed(snapshot, after)
+    if state.position < Position(0, START_ORDINAL):
+        yield state.start_event(limits or Limits())
+    if snapshot.is_ended:
+        for event in state.fresh(snapshot.events_after(state.position)):
+            yield event
+        return
+    hub = current_hub()
+    async with hub.reading(snapshot) as reader:
+        async for event in _replayed(state, hub):
+            reader.has_seen_the_end = state.is_ended
+            yield event
+        while not state.is_ended:
+            async for followed in _next(state, hub, reader):
+                reader.has_seen_the_end = state.is_ended
+                yield followed
+
+
+async def _next(state: "_Followed", hub: Hub, reader: Reader) -> AsyncIterator[Followed]:
+    what = await reader.next(settings.KEEP_ALIVE_SECONDS)
+    if isinstance(what, Waiting):
+        if event := state.queued_event(what.place):
+            yield event
+    elif isinstance(what, Batch) and what.previous <= state.position:
+        for event in state.fresh(what.events):
+            yield event
+    elif what is None:
+        yield KEEP_ALIVE
+    else:
+        assert isinstance(what, LookAgain | Batch)
+        async for event in _replayed(state, hub):
+            yield event
+
+
+async def _replayed(state: "_Followed", hub: Hub) -> AsyncIterator[StreamedEvent]:
+    """Yield what the token stream holds beyond the reader's position; failing that, what the database holds.
+
+    The database is asked too when the stream has no news: that it holds nothing may mean that it was lost.
+    """
+    before = state.position
+    try:
+        async for event in token_stream.replay(hub.client, state.snapshot.generation_id, state.position):
+            if event.type == "token" and _begin_of(event) > state.position.offset:
+                break
+            for fresh in state.fresh([event]):
+                yield fresh
+    except REDIS_UNREACHABLE as error:
+        log.warning("replay_failed", error=type(error).__name__)
+    if state.position == before:
+        async for event in _from_database(state):
+            yield event
+
+
+def _begin_of(event: StreamedEvent) -> int:
+    return event.position.offset - len(event.text.encode())
+
+
+async def _from_database(state: "_Followed") -> AsyncIterator[StreamedEvent]:
+    try:
+        found = await in_database(snapshots, [state.snapshot.generation_id])
+    except DATABASE_UNREACHABLE as error:
+        log.warning("snapshot_failed", error=type(error).__name__)
+        return
+    current = found.get(state.snapshot.generation_id)
+    if current is None:
+        yield state.deleted_event()
+        yield state.done_without_row()
+        return
+    for event in state.fresh(current.events_after(state.position)):
+        yield event
+
+
+class _Followed:
+    """What one reader has got so far."""
+
+    def __init__(self, snapshot: Snapshot, after: Position) -> None:
+        self.snapshot = snapshot
+        self.position = after
+        self.is_ended = False
+
+    def start_event(self, limits: Limits) -> StreamedEvent:
+        data = {
+            "type": "start",
+            "generation_id": self.snapshot.generation_id,
+            "conversation_id": self.snapshot.conversation_id,
+            "user_message_id": self.snapshot.user_message_id,
+            "message_id": self.snapshot.generation_id,
+            "model": self.snapshot.model,
+            "limits": limits,
+        }
+        return self._own(Position(0, START_ORDINAL), "start", data)
+
+    def queued_event(self, place: int) -> StreamedEvent | None:
+        """Return the event that tells the place in the queue; nothing once a worker has begun."""
+        position = Position(0, max(self.position.ordinal, START_ORDINAL) + 1)
+        if self.position.offset or position.ordinal >= FIRST_WORKER_ORDINAL:
+            return None
+        deadline = self.snapshot.deadline.isoformat().replace("+00:00", "Z")
+        return self._own(position, "queued", {"type": "queued", "position": place, "deadline": deadline})
+
+    def deleted_event(self) -> StreamedEvent:
+        data = {"type": "error", "code": "not_found", "message": "The conversation was deleted.", "retryable": False}
+        return self._own(Position(self.position.offset, DONE_ORDINAL - 1), "error", data)
+
+    def done_without_row(self) -> StreamedEvent:
+        self.is_ended = True
+        data = {
+            "type": "done",
+            "message_id": self.snapshot.generation_id,
+            "finish_reason": "error",
+            "usage": {"in": 0, "cached": 0, "out": 0},
+        }
+        return self._own(Position(self.position.offset, DONE_ORDINAL), "done", data)
+
+    def _own(self, position: Position, kind: str, data: dict[str, object]) -> StreamedEvent:
+        self.position = max(self.position, position)
+        return StreamedEvent(position, kind, orjson.dumps(data))
+
+    def fresh(self, events: "tuple[StreamedEvent, ...] | list[StreamedEvent]") -> list[StreamedEvent]:
+        """Return the events that this reader has not got, and mark them as got. A token known in part is cut."""
+        result = []
+        for event in events:
+            if event.position <= self.position or self.is_ended:
+                continue
+            if event.type == "token" and _begin_of(event) < self.position.offset:
+                event = self._rest_of(event)
+            self.position = event.position
+            self.is_ended = event.type == "done"
+            result.append(event)
+        return result
+
+    def _rest_of(self, event: StreamedEvent) -> StreamedEvent:
+        rest = text_from(event.text, self.position.offset - _begin_of(event))
+        return token_event(Position(event.position.offset - len(rest.encode()), 0), rest)

@@ -1,0 +1,215 @@
+"""Brings the announcements of token streams to the readers of one web process, over one Redis connection.
+
+Readers of the same generation share a `Feed`. An announcement is a hint and the row is the truth: the hub looks after
+feeds that have been quiet, so that a reader gets its end even if the one that was announced was lost.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+import redis.asyncio
+import structlog
+
+from conversations.models import Message
+from conversations.streaming import presence
+from conversations.streaming.grace import GraceTimes
+from conversations.streaming.reader import Reader
+from conversations.streaming.snapshot import Snapshot, statuses
+from foundation.database import DATABASE_UNREACHABLE, in_database
+from foundation.redis import REDIS_UNREACHABLE, connect_async
+from inference import queue, token_stream
+from inference.positions import BEGINNING, Position
+
+log = structlog.get_logger(__name__)
+
+_TICK_SECONDS = 0.5
+_QUIET_SECONDS = 2.5
+_RETRY_SECONDS = 0.3
+_SUBSCRIBE_SECONDS = 3.0
+_MESSAGE_SECONDS = 5.0
+
+
+@dataclass(slots=True)
+class Feed:
+    """One generation's readers in this process, and the last position that was announced to them."""
+
+    generation_id: UUID
+    is_background: bool
+    readers: set[Reader] = field(default_factory=set)
+    is_subscribed: asyncio.Event = field(default_factory=asyncio.Event)
+    announced: Position = BEGINNING
+    look_at: float = 0.0
+    place: int | None = None
+
+    def look_again(self) -> None:
+        for reader in self.readers:
+            reader.look_again()
+
+
+class Hub:
+    """All feeds of one event loop."""
+
+    def __init__(self) -> None:
+        self.client = connect_async()
+        self._grace = GraceTimes(self.client)
+        self._feeds: dict[UUID, Feed] = {}
+        self._pubsub: redis.asyncio.client.PubSub | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._renewed_at = 0.0
+
+    def start(self) -> None:
+        self._tasks = [
+            asyncio.create_task(self._listen_for_ever(), name="hub listens"),
+            asyncio.create_task(self._look_after_for_ever(), name="hub looks after"),
+        ]
+
+    async def close(self) -> None:
+        """Stop everything; readers that are left see no more."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._grace.close()
+        await self.client.aclose()
+
+    @asynccontextmanager
+    async def reading(self, snapshot: Snapshot) -> AsyncIterator[Reader]:
+        """Attach a reader. When the last one of all processes leaves, the generation has its grace time to live."""
+        feed = self._feeds.get(snapshot.generation_id)
+        if feed is None:
+            feed = self._feeds[snapshot.generation_id] = Feed(snapshot.generation_id, snapshot.is_background)
+            feed.look_at = time.monotonic() + _TICK_SECONDS
+        reader = Reader()
+        feed.readers.add(reader)
+        self._grace.end(feed.generation_id)
+        try:
+            await self._subscribe(feed)
+            yield reader
+        finally:
+            feed.readers.discard(reader)
+            if not feed.readers:
+                self._feeds.pop(feed.generation_id, None)
+                if not reader.has_seen_the_end and not feed.is_background:
+                    self._grace.begin(feed.generation_id)
+
+    async def _subscribe(self, feed: Feed) -> None:
+        """Return once announcements arrive; if they cannot yet, the reader starts from what is stored, and is told."""
+        try:
+            async with asyncio.timeout(_SUBSCRIBE_SECONDS):
+                if self._pubsub is not None:
+                    await self._pubsub.subscribe(token_stream.channel(feed.generation_id))
+                await presence.watch(self.client, [feed.generation_id])
+                await feed.is_subscribed.wait()
+        except (*REDIS_UNREACHABLE, TimeoutError) as error:
+            log.warning("subscribe_failed", error=type(error).__name__)
+
+    async def _listen_for_ever(self) -> None:
+        while True:
+            try:
+                async with self.client.pubsub() as pubsub:
+                    await self._listen(pubsub)
+            except REDIS_UNREACHABLE as error:
+                log.warning("token_streams_unreachable", error=type(error).__name__)
+                await asyncio.sleep(_RETRY_SECONDS)
+            finally:
+                self._pubsub = None
+
+    async def _listen(self, pubsub: "redis.asyncio.client.PubSub") -> None:
+        await pubsub.connect()
+        self._pubsub = pubsub
+        if channels := [token_stream.channel(generation_id) for generation_id in self._feeds]:
+            await pubsub.subscribe(*channels)
+        for feed in self._feeds.values():
+            feed.look_again()
+        while True:
+            message = await pubsub.get_message(timeout=_MESSAGE_SECONDS)
+            if message is not None:
+                await self._deliver(pubsub, message)
+
+    async def _deliver(self, pubsub: "redis.asyncio.client.PubSub", message: dict[str, object]) -> None:
+        channel, data = message["channel"], message["data"]
+        assert isinstance(channel, bytes)
+        feed = self._feeds.get(UUID(channel.rpartition(b":")[2].decode()))
+        if message["type"] == "subscribe" and feed is not None:
+            feed.is_subscribed.set()
+        elif message["type"] == "message" and feed is None:
+            # The last reader left: nobody needs this channel, unless a new one has just come and subscribes again.
+            await pubsub.unsubscribe(channel)
+        elif message["type"] == "message" and feed is not None:
+            assert isinstance(data, bytes)
+            self._announce(feed, data)
+
+    def _announce(self, feed: Feed, data: bytes) -> None:
+        feed.look_at = time.monotonic() + _QUIET_SECONDS
+        if data == token_stream.ROW_CHANGED:
+            feed.look_again()
+            return
+        batch = token_stream.decode_batch(data)
+        feed.announced = batch.events[-1].position
+        for reader in feed.readers:
+            reader.offer(batch)
+
+    async def _look_after_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(_TICK_SECONDS)
+            try:
+                await self._renew_presence()
+                await self._look_at_quiet_feeds()
+            except REDIS_UNREACHABLE:
+                for feed in self._feeds.values():
+                    feed.look_again()
+            except DATABASE_UNREACHABLE as error:
+                log.warning("look_after_failed", error=type(error).__name__)
+
+    async def _renew_presence(self) -> None:
+        if self._feeds and time.monotonic() - self._renewed_at > presence.RENEW_SECONDS:
+            await presence.watch(self.client, list(self._feeds))
+            self._renewed_at = time.monotonic()
+
+    async def _look_at_quiet_feeds(self) -> None:
+        now = time.monotonic()
+        quiet = [feed for feed in self._feeds.values() if now > feed.look_at]
+        if not quiet:
+            return
+        for feed in quiet:
+            feed.look_at = now + _QUIET_SECONDS
+        ids = [feed.generation_id for feed in quiet]
+        found = await in_database(statuses, ids)
+        reached = await token_stream.last_positions(self.client, ids)
+        for feed, position in zip(quiet, reached, strict=True):
+            status = found.get(feed.generation_id)
+            if status == Message.Status.QUEUED:
+                await self._tell_place(feed)
+            elif status != Message.Status.RUNNING or position > feed.announced:
+                feed.look_again()
+
+    async def _tell_place(self, feed: Feed) -> None:
+        place = await queue.position(self.client, feed.generation_id)
+        if place is None or place == feed.place:
+            return
+        feed.place = place
+        for reader in feed.readers:
+            reader.tell_place(place)
+
+
+_hubs: "WeakKeyDictionary[asyncio.AbstractEventLoop, Hub]" = WeakKeyDictionary()
+
+
+def current_hub() -> Hub:
+    """Return the running event loop's hub, started at its first use."""
+    loop = asyncio.get_running_loop()
+    hub = _hubs.get(loop)
+    if hub is None:
+        hub = _hubs[loop] = Hub()
+        hub.start()
+    return hub
+
+
+async def close_hub() -> None:
+    """Close the running event loop's hub, if it has one."""
+    if hub := _hubs.pop(asyncio.get_running_loop(), None):
+        await hub.close()

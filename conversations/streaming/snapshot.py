@@ -1,0 +1,103 @@
+"""What a reader needs to know of a generation from the database."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from conversations import queries
+from conversations.models import Generation, Message
+from conversations.services.attempts import Outcome
+from conversations.services.replies import done_event, failure_event
+from inference.positions import DONE_ORDINAL, FAILURE_ORDINAL, Position, text_from
+from inference.token_stream import StreamedEvent, token_event
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One reading of a generation and its message."""
+
+    generation_id: UUID
+    conversation_id: UUID
+    user_message_id: UUID
+    status: str
+    model: str
+    content: str
+    deadline: datetime
+    is_background: bool
+    outcome: Outcome
+
+    @property
+    def is_ended(self) -> bool:
+        return self.status not in Message.UNDER_WAY
+
+    @property
+    def end(self) -> Position:
+        return Position(len(self.content.encode()), DONE_ORDINAL)
+
+    def events_after(self, position: Position) -> list[StreamedEvent]:
+        """Return, from what is stored, what a reader at this position has not seen: text, and the end if it came."""
+        reached = Position.of_text(self.content)
+        events = []
+        if reached.offset > position.offset:
+            missing = text_from(self.content, position.offset)
+            events.append(token_event(Position(reached.offset - len(missing.encode()), 0), missing))
+        if self.is_ended:
+            events += self._end_events(reached.offset)
+        return [event for event in events if event.position > position]
+
+    def _end_events(self, offset: int) -> list[StreamedEvent]:
+        events = []
+        if failure := failure_event(self.outcome):
+            kind, data = failure
+            events.append(_event(Position(offset, FAILURE_ORDINAL), kind, data))
+        done = done_event(self.generation_id, self.outcome)
+        return [*events, _event(Position(offset, DONE_ORDINAL), "done", done)]
+
+
+def _event(position: Position, kind: str, data: dict[str, Any]) -> StreamedEvent:
+    return StreamedEvent(position, kind, orjson.dumps({"type": kind, **data}))
+
+
+def snapshot_of(generation: Generation) -> Snapshot:
+    """Return the snapshot of a generation whose message is loaded."""
+    message = generation.message
+    assert message.parent_id is not None
+    return Snapshot(
+        generation_id=generation.pk,
+        conversation_id=generation.conversation_id,
+        user_message_id=message.parent_id,
+        status=generation.status,
+        model=generation.model,
+        content=message.content,
+        deadline=generation.deadline,
+        is_background=generation.is_background,
+        outcome=Outcome(
+            status=Message.Status(generation.status),
+            finish_reason=generation.finish_reason,
+            content=message.content,
+            tokens_in=message.tokens_in or 0,
+            tokens_cached=message.tokens_cached or 0,
+            tokens_out=message.tokens_out or 0,
+            error_code=generation.error_code,
+            error_message=generation.error_message,
+        ),
+    )
+
+
+def snapshot_for(user_id: UUID, generation_id: UUID) -> Snapshot:
+    """Return a snapshot of the user's generation; raise `NotFound` for anybody else's."""
+    return snapshot_of(queries.generation_of(user_id, generation_id))
+
+
+def snapshots(generation_ids: list[UUID]) -> dict[UUID, Snapshot]:
+    """Return a snapshot of each generation that (still) exists. For ids whose owner was checked before."""
+    found = Generation.objects.select_related("message").filter(pk__in=generation_ids)
+    return {generation.pk: snapshot_of(generation) for generation in found}
+
+
+def statuses(generation_ids: list[UUID]) -> dict[UUID, str]:
+    """Return the status of each generation that (still) exists."""
+    return dict(Generation.objects.filter(pk__in=generation_ids).values_list("pk", "status"))

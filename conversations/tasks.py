@@ -1,0 +1,23 @@
+"""Background work of conversations. Each task may run twice."""
+
+from datetime import timedelta
+
+from celery import shared_task
+from django.conf import settings
+from django.utils import timezone
+
+from conversations.models import IdempotencyKey
+from conversations.services import generations
+
+
+@shared_task
+def delete_expired_idempotency_keys() -> int:
+    """Delete keys that no longer protect anything; return how many."""
+    expired = timezone.now() - timedelta(hours=settings.IDEMPOTENCY_KEEP_HOURS)
+    return IdempotencyKey.objects.filter(created_at__lt=expired).delete()[0]
+
+
+@shared_task
+def give_up_overdue_generations() -> int:
+    """End generations whose deadline passed while no worker was there to take them; return how many."""
+    return generations.give_up_overdue()

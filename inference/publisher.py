@@ -1,0 +1,221 @@
+"""Publishes the events of all the generations that one worker writes, over one connection.
+
+No timer anywhere: what arrives while a round trip is under way goes with the next one. So an idle worker sends the
+first token at once, and a busy one sends many generations' tokens together.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Any, Self
+from uuid import UUID
+
+import orjson
+import redis.asyncio
+import structlog
+
+from foundation.redis import REDIS_UNREACHABLE
+from inference import token_stream
+from inference.positions import BEGINNING, DONE_ORDINAL, FAILURE_ORDINAL, Position
+from inference.token_stream import Batch, Fenced, StreamedEvent, token_event
+
+log = structlog.get_logger(__name__)
+
+_MOST_GENERATIONS_AT_ONCE = 200
+_RETRY_SECONDS = 0.2
+
+
+class TokenStreamWriter:
+    """One attempt's end of a token stream: takes text and events, knows the position, never blocks.
+
+    `text` is all of the answer so far, earlier attempts' included. Text is visible to readers only through here, so
+    what a reader has seen is always a beginning of it.
+    """
+
+    def __init__(self, publisher: "Publisher", generation_id: UUID, attempt: int) -> None:
+        self.generation_id = generation_id
+        self.attempt = attempt
+        self.on_fenced: Callable[[], None] = lambda: None
+        self._publisher = publisher
+        self._parts: list[str] = []
+        self._unsent_text: list[str] = []
+        self._unsent: list[StreamedEvent] = []
+        self._position = BEGINNING
+        self._published = BEGINNING
+
+    @property
+    def text(self) -> str:
+        if len(self._parts) > 1:
+            self._parts = ["".join(self._parts)]
+        return self._parts[0] if self._parts else ""
+
+    def continue_from(self, events: list[StreamedEvent]) -> None:
+        """Take over what earlier attempts published, before anything is written."""
+        if events:
+            self._parts = [event.text for event in events]
+            self._position = self._published = events[-1].position
+
+    def seed(self, text: str) -> None:
+        """Begin a stream that holds nothing with text from the last checkpoint."""
+        self._position = self._published = BEGINNING
+        self._parts = []
+        self.write_text(text)
+
+    def write_text(self, text: str) -> None:
+        """Append to the answer."""
+        if text:
+            self._parts.append(text)
+            self._unsent_text.append(text)
+            self._publisher.wake(self)
+
+    def write_event(self, kind: str, **data: Any) -> None:
+        """Say something beside the text, in its place between the tokens."""
+        self._close_text()
+        self._add(self._position.next(), kind, data)
+
+    def write_end(self, failure: tuple[str, dict[str, Any]] | None, done: dict[str, Any]) -> None:
+        """Say why the answer failed, if it did, and that it is done. Nothing can follow."""
+        self._close_text()
+        if failure:
+            kind, data = failure
+            self._add(Position(self._position.offset, FAILURE_ORDINAL), kind, data)
+        self._add(Position(self._position.offset, DONE_ORDINAL), "done", done)
+
+    def _add(self, position: Position, kind: str, data: dict[str, Any]) -> None:
+        self._position = position
+        self._unsent.append(StreamedEvent(position, kind, orjson.dumps({"type": kind, **data})))
+        self._publisher.wake(self)
+
+    def _close_text(self) -> None:
+        if self._unsent_text:
+            event = token_event(self._position, "".join(self._unsent_text))
+            self._unsent_text.clear()
+            self._position = event.position
+            self._unsent.append(event)
+
+    @property
+    def is_drained(self) -> bool:
+        return not self._unsent and not self._unsent_text
+
+    def next_batch(self) -> Batch | None:
+        """Return what is to be published now; it stays until `was_published`."""
+        self._close_text()
+        return Batch(self._published, tuple(self._unsent)) if self._unsent else None
+
+    def was_published(self, batch: Batch) -> None:
+        self._published = batch.events[-1].position
+        del self._unsent[: len(batch.events)]
+
+    def start_over(self) -> None:
+        """Prepare to write the stream anew, whole, because Redis has lost it."""
+        self._close_text()
+        later = [event for event in self._unsent if event.type != "token"]
+        whole = token_event(BEGINNING, self.text) if self._parts else None
+        if whole:
+            later = [whole, *(event for event in later if event.position > whole.position)]
+        self._unsent = later
+        self._published = BEGINNING
+
+
+class Publisher:
+    """Owns the connection and the task that sends. Use it with `async with`."""
+
+    def __init__(self, client: "redis.asyncio.Redis", keep_seconds: int) -> None:
+        self._client = client
+        self._keep_seconds = keep_seconds
+        self._ready: dict[UUID, TokenStreamWriter] = {}
+        self._wake = asyncio.Event()
+        self._sent = asyncio.Condition()
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        task = asyncio.create_task(self._send_for_ever(), name="token publisher")
+
+        async def end() -> None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+        self._stack.push_async_callback(end)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+
+    def writer(self, generation_id: UUID, attempt: int) -> TokenStreamWriter:
+        """Open one attempt's end of a stream."""
+        return TokenStreamWriter(self, generation_id, attempt)
+
+    def wake(self, writer: TokenStreamWriter) -> None:
+        self._ready[writer.generation_id] = writer
+        self._wake.set()
+
+    async def drain(self, writer: TokenStreamWriter, timeout: float) -> bool:
+        """Wait until all that a writer has is published; say whether that was so in time."""
+        try:
+            async with asyncio.timeout(timeout), self._sent:
+                await self._sent.wait_for(lambda: writer.is_drained)
+        except TimeoutError:
+            return False
+        return True
+
+    async def _send_for_ever(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._ready:
+                try:
+                    await self._send_once()
+                except REDIS_UNREACHABLE as error:
+                    log.warning("redis_unreachable", error=type(error).__name__, waiting=len(self._ready))
+                    await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _send_once(self) -> None:
+        writers = list(self._ready.values())[:_MOST_GENERATIONS_AT_ONCE]
+        batches: list[tuple[TokenStreamWriter, Batch]] = []
+        pipeline = self._client.pipeline(transaction=False)
+        for writer in writers:
+            self._ready.pop(writer.generation_id)
+            if batch := writer.next_batch():
+                batches.append((writer, batch))
+                pipeline.eval(
+                    *token_stream.publish_arguments(writer.generation_id, writer.attempt, batch, self._keep_seconds)
+                )
+        try:
+            answers = await pipeline.execute(raise_on_error=False)
+        except BaseException:
+            for writer, _ in batches:
+                self._ready[writer.generation_id] = writer
+            raise
+        is_refused = False
+        for (writer, batch), answer in zip(batches, answers, strict=True):
+            is_refused |= isinstance(answer, Exception)
+            await self._settle(writer, batch, answer)
+        async with self._sent:
+            self._sent.notify_all()
+        if is_refused:
+            # Out of memory, read-only, still loading: everything is kept, and tried again in a while.
+            log.warning("publish_refused", error=next(type(a).__name__ for a in answers if isinstance(a, Exception)))
+            await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _settle(self, writer: TokenStreamWriter, batch: Batch, answer: object) -> None:
+        if answer == b"ok":
+            writer.was_published(batch)
+        elif answer == b"fenced":
+            writer.on_fenced()
+            return
+        elif answer == b"gap":
+            await self._start_over(writer)
+        if not writer.is_drained:
+            self.wake(writer)
+
+    async def _start_over(self, writer: TokenStreamWriter) -> None:
+        log.warning("token_stream_lost", generation_id=str(writer.generation_id))
+        try:
+            await token_stream.reset(self._client, writer.generation_id, writer.attempt)
+        except Fenced:
+            writer.on_fenced()
+        else:
+            writer.start_over()

@@ -1,0 +1,187 @@
+"""The live text of generations, in Redis: written by one worker at a time, read by any number of web processes.
+
+Per generation there is a Redis stream of events, whose entry ids are positions, and a small hash: the highest `attempt`
+that has written (a lower one is refused: the fence), and the `last` position. Each publish appends to the stream and
+tells those who listen, in one script, so that a listener who has replayed the stream misses nothing.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import orjson
+import redis.asyncio
+from redis import Redis
+
+from foundation.redis import key
+from inference.positions import BEGINNING, Position
+
+_PUBLISH = """
+local held = redis.call('HMGET', KEYS[2], 'attempt', 'last')
+local attempt = tonumber(ARGV[1])
+if held[1] and tonumber(held[1]) > attempt then return 'fenced' end
+local last = held[2] or '0-0'
+local final = ARGV[#ARGV - 2]
+if last ~= ARGV[2] and last ~= final then return 'gap' end
+if last ~= final then
+  for i = 6, #ARGV, 3 do redis.call('XADD', KEYS[1], ARGV[i], 't', ARGV[i + 1], 'd', ARGV[i + 2]) end
+  redis.call('PUBLISH', ARGV[4], ARGV[5])
+end
+redis.call('HSET', KEYS[2], 'attempt', attempt, 'last', final)
+redis.call('EXPIRE', KEYS[1], ARGV[3])
+redis.call('EXPIRE', KEYS[2], ARGV[3])
+return 'ok'
+"""
+"""ARGV: attempt, last position that this attempt knows, seconds to keep, channel, message, then id, type, data of each
+event. `gap` says that the stream holds something else than what the writer believes: it was lost."""
+
+_BEGIN = """
+local held = tonumber(redis.call('HGET', KEYS[2], 'attempt') or '0')
+if held > tonumber(ARGV[1]) then return false end
+redis.call('HSET', KEYS[2], 'attempt', ARGV[1])
+redis.call('EXPIRE', KEYS[2], ARGV[2])
+return redis.call('XRANGE', KEYS[1], '-', '+')
+"""
+
+_RESET = """
+local held = tonumber(redis.call('HGET', KEYS[2], 'attempt') or '0')
+if held > tonumber(ARGV[1]) then return 'fenced' end
+redis.call('DEL', KEYS[1])
+redis.call('HDEL', KEYS[2], 'last')
+return 'ok'
+"""
+
+ROW_CHANGED = b""
+"""An announcement without a batch: look at the database."""
+
+_VERSION = 1
+_REPLAY_COUNT = 500
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedEvent:
+    """One event: where it stands, its type, and its JSON as clients get it."""
+
+    position: Position
+    type: str
+    data: bytes
+
+    @property
+    def text(self) -> str:
+        """The text of a `token` event; of any other, nothing."""
+        return str(orjson.loads(self.data)["text"]) if self.type == "token" else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Events that were published together, and the position right before the first of them."""
+
+    previous: Position
+    events: tuple[StreamedEvent, ...]
+
+
+class Fenced(Exception):
+    """A later attempt has taken over this generation."""
+
+
+def token_event(begin: Position, text: str) -> StreamedEvent:
+    """Return the event that carries this text from this position on."""
+    data = orjson.dumps({"type": "token", "text": text})
+    return StreamedEvent(begin.after_text(len(text.encode())), "token", data)
+
+
+def channel(generation_id: UUID) -> str:
+    """Return where a generation's batches are announced."""
+    return key(_VERSION, "generation", generation_id)
+
+
+def state_key(generation_id: UUID) -> str:
+    """Return the hash with the fence, and who watches (`conversations.streaming.presence`)."""
+    return key(_VERSION, "generation", generation_id, "state")
+
+
+def events_key(generation_id: UUID) -> str:
+    """Return the stream of events."""
+    return key(_VERSION, "generation", generation_id, "events")
+
+
+def encode_batch(batch: Batch) -> bytes:
+    """Return the announcement: the previous position, then a line `id type json` per event."""
+    lines = [batch.previous.redis_id.encode()]
+    lines += [b"%s %s %s" % (e.position.redis_id.encode(), e.type.encode(), e.data) for e in batch.events]
+    return b"\n".join(lines)
+
+
+def decode_batch(message: bytes) -> Batch:
+    """Read what `encode_batch` wrote."""
+    previous, *lines = message.split(b"\n")
+    return Batch(Position.from_redis(previous.decode()), tuple(map(_decode_line, lines)))
+
+
+def _decode_line(line: bytes) -> StreamedEvent:
+    entry_id, kind, data = line.split(b" ", 2)
+    return StreamedEvent(Position.from_redis(entry_id.decode()), kind.decode(), data)
+
+
+def announce_change(client: Redis, generation_id: UUID) -> None:
+    """Tell those who follow that the generation's row has changed by other hands than a worker's."""
+    client.publish(channel(generation_id), ROW_CHANGED)
+
+
+def publish_arguments(generation_id: UUID, attempt: int, batch: Batch, keep_seconds: int) -> list[Any]:
+    """Return the arguments of `EVAL` that publish a batch; the script answers `ok`, `gap` or `fenced`."""
+    arguments: list[Any] = [_PUBLISH, 2, events_key(generation_id), state_key(generation_id)]
+    arguments += [attempt, batch.previous.redis_id, keep_seconds, channel(generation_id), encode_batch(batch)]
+    for event in batch.events:
+        arguments += [event.position.redis_id, event.type, event.data]
+    return arguments
+
+
+async def begin(
+    client: "redis.asyncio.Redis", generation_id: UUID, attempt: int, keep_seconds: int
+) -> list[StreamedEvent]:
+    """Fence off every earlier attempt and return what they published. Raise `Fenced` if a later one is at work."""
+    keys = [events_key(generation_id), state_key(generation_id)]
+    entries = await client.eval(_BEGIN, 2, *keys, attempt, keep_seconds)
+    if entries is None:
+        raise Fenced
+    return [_event(entry_id, fields) for entry_id, fields in entries]
+
+
+async def reset(client: "redis.asyncio.Redis", generation_id: UUID, attempt: int) -> None:
+    """Empty a stream that no longer holds all of its text, before it is written anew."""
+    keys = [events_key(generation_id), state_key(generation_id)]
+    if await client.eval(_RESET, 2, *keys, attempt) == b"fenced":
+        raise Fenced
+
+
+async def replay(
+    client: "redis.asyncio.Redis", generation_id: UUID, after: Position = BEGINNING
+) -> AsyncIterator[StreamedEvent]:
+    """Yield the stream's events after a position, in order, a page at a time."""
+    start = after
+    while True:
+        entries = await client.xrange(events_key(generation_id), min=f"({start.redis_id}", max="+", count=_REPLAY_COUNT)
+        for entry_id, fields in entries:
+            event = _event_of_fields(entry_id, fields)
+            start = event.position
+            yield event
+        if len(entries) < _REPLAY_COUNT:
+            return
+
+
+async def last_positions(client: "redis.asyncio.Redis", generation_ids: Sequence[UUID]) -> list[Position]:
+    """Return how far each stream has come, in one round trip; the beginning for one that holds nothing."""
+    pipeline = client.pipeline(transaction=False)
+    for generation_id in generation_ids:
+        pipeline.hget(state_key(generation_id), "last")
+    return [Position.from_redis(last.decode()) if last else BEGINNING for last in await pipeline.execute()]
+
+
+def _event(entry_id: bytes, fields: Sequence[bytes]) -> StreamedEvent:
+    return _event_of_fields(entry_id, dict(zip(fields[::2], fields[1::2], strict=True)))
+
+
+def _event_of_fields(entry_id: bytes, fields: dict[bytes, bytes]) -> StreamedEvent:
+    return StreamedEvent(Position.from_redis(entry_id.decode()), fields[b"t"].decode(), fields[b"d"])

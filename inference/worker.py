@@ -1,0 +1,178 @@
+"""The inference worker: takes jobs, runs the handler on each, and hears when one is to stop. Knows no conversation."""
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import redis.asyncio
+import structlog
+
+from foundation.redis import REDIS_UNREACHABLE, key
+from inference import queue
+from inference.cancellation import Cancellation, Cancellations, Why, cancel_channel
+from inference.jobs import Job
+
+log = structlog.get_logger(__name__)
+
+type Handler = Callable[[Job, Cancellation], Awaitable[None]]
+"""Writes one generation. It returns when that has ended, one way or another; what it raises is a fault, and logged."""
+
+_LOOK_AGAIN_SECONDS = 1.0
+_RETRY_SECONDS = 0.5
+_HEARTBEAT_SECONDS = 1.0
+_HEARTBEAT_KEEP_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Periodic:
+    """Something the worker does again and again while it lives."""
+
+    name: str
+    every_seconds: float
+    run: Callable[[], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Worker:
+    """One process's share of the work. `run` returns once `stop` was called and the work in hand has ended."""
+
+    client: "redis.asyncio.Redis"
+    handler: Handler
+    cancellations: Cancellations
+    concurrency: int
+    drain_seconds: float
+    periodic: tuple[Periodic, ...] = ()
+    _running: set[asyncio.Task[None]] = field(default_factory=set)
+    _something_changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _is_stopping: bool = False
+
+    def stop(self) -> None:
+        """Take no more jobs; let those in hand end, for `drain_seconds` at most."""
+        self._is_stopping = True
+        self._something_changed.set()
+
+    async def run(self) -> None:
+        """Work until stopped."""
+        async with asyncio.TaskGroup() as background:
+            tasks = [background.create_task(self._listen(), name="listen")]
+            tasks.append(background.create_task(self._repeat(self._heartbeat), name="heartbeat"))
+            tasks += [background.create_task(self._repeat(p), name=p.name) for p in self.periodic]
+            await self._take_for_ever()
+            await self._drain()
+            for task in tasks:
+                task.cancel()
+        await self._say_goodbye()
+
+    async def _take_for_ever(self) -> None:
+        while not self._is_stopping:
+            self._something_changed.clear()
+            job = None
+            try:
+                if len(self._running) < self.concurrency:
+                    job = await queue.take(self.client)
+            except REDIS_UNREACHABLE as error:
+                log.warning("queue_unreachable", error=type(error).__name__)
+                await asyncio.sleep(_RETRY_SECONDS)
+                continue
+            if job is None:
+                await self._wait_for_change()
+            else:
+                self._begin(job)
+
+    async def _wait_for_change(self) -> None:
+        try:
+            async with asyncio.timeout(_LOOK_AGAIN_SECONDS):
+                await self._something_changed.wait()
+        except TimeoutError:
+            return
+
+    def _begin(self, job: Job) -> None:
+        task = asyncio.create_task(self._run_job(job), name=str(job.generation_id))
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        self._something_changed.set()
+
+    async def _run_job(self, job: Job) -> None:
+        structlog.contextvars.bind_contextvars(generation_id=str(job.generation_id))
+        try:
+            await self.handler(job, self.cancellations.open(job.generation_id))
+        except Exception:
+            # The lease runs out and the sweeper gives the generation to a worker again.
+            log.exception("generation_crashed")
+        finally:
+            self.cancellations.close(job.generation_id)
+
+    async def _drain(self) -> None:
+        if self._running:
+            await asyncio.wait(self._running, timeout=self.drain_seconds)
+        self.cancellations.request_all(Why.HANDED_OVER)
+        if self._running:
+            await asyncio.wait(self._running, timeout=self.drain_seconds)
+
+    async def _listen(self) -> None:
+        """Hear of new jobs and of cancels. What is missed while Redis is away, the database still tells."""
+        while True:
+            try:
+                async with self.client.pubsub(ignore_subscribe_messages=True) as channels:
+                    await channels.subscribe(queue.wake_channel(), cancel_channel())
+                    self._something_changed.set()
+                    await self._hear(channels)
+            except REDIS_UNREACHABLE as error:
+                log.warning("listening_interrupted", error=type(error).__name__)
+                await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _hear(self, channels: "redis.asyncio.client.PubSub") -> None:
+        wake = queue.wake_channel().encode()
+        while True:
+            message = await channels.get_message(timeout=None)
+            if message is None:
+                continue
+            if message["channel"] == wake:
+                self._something_changed.set()
+            else:
+                self.cancellations.request(UUID(message["data"].decode()), Why.CANCELLED)
+
+    async def _repeat(self, work: Periodic) -> None:
+        while True:
+            began = time.monotonic()
+            try:
+                await work.run()
+            except Exception:
+                log.exception("periodic_work_failed", work=work.name)
+            await asyncio.sleep(max(0.0, work.every_seconds - (time.monotonic() - began)))
+
+    @property
+    def _heartbeat(self) -> Periodic:
+        return Periodic("heartbeat", _HEARTBEAT_SECONDS, self._say_alive)
+
+    async def _say_alive(self) -> None:
+        try:
+            pipeline = self.client.pipeline(transaction=False)
+            pipeline.zadd(workers_key(), {worker_name(): time.time()})
+            pipeline.zremrangebyscore(workers_key(), "-inf", time.time() - _HEARTBEAT_KEEP_SECONDS)
+            await pipeline.execute()
+        except REDIS_UNREACHABLE as error:
+            log.warning("heartbeat_failed", error=type(error).__name__)
+
+    async def _say_goodbye(self) -> None:
+        try:
+            await self.client.zrem(workers_key(), worker_name())
+        except REDIS_UNREACHABLE:
+            return
+
+
+def workers_key() -> str:
+    """Return the sorted set of live workers: name → seconds since the epoch of its last sign of life."""
+    return key(1, "workers")
+
+
+def worker_name() -> str:
+    """Return this process's name among the workers."""
+    return f"{socket.gethostname()}:{os.getpid()}"
