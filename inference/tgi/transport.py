@@ -5,6 +5,7 @@ import io
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Literal
 
 import aiohttp
@@ -43,10 +44,20 @@ class Timeouts:
 DEFAULT_TIMEOUTS = Timeouts()
 
 
+@dataclass(slots=True)
+class _Attempt:
+    """One try to send a request."""
+
+    uses_kept_connection: bool = False
+
+
 @asynccontextmanager
 async def model_session() -> AsyncIterator[aiohttp.ClientSession]:
     """The session for all the model servers of one event loop. Admission is not its business: it limits nothing."""
+    tracing = aiohttp.TraceConfig()
+    tracing.on_connection_reuseconn.append(_note_kept_connection)
     async with aiohttp.ClientSession(
+        trace_configs=[tracing],
         connector=aiohttp.TCPConnector(limit=0, limit_per_host=0, keepalive_timeout=15, ttl_dns_cache=60),
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None),
@@ -122,23 +133,36 @@ class Transport:
             headers["Content-Type"] = "application/json"
         if request_id is not None:
             headers["X-Request-ID"] = request_id
-        try:
-            response = await self._session.request(
-                method,
-                self._base_url + path,
-                data=None if body is None else _encode(body),
-                headers=headers,
-                timeout=self._client_timeout(),
-                allow_redirects=False,
-            )
-        except (aiohttp.ClientError, OSError) as error:
-            raise name_failure(error, broken=Unreachable) from error
+        response = await self._request(method, path, None if body is None else _encode(body), headers)
         if response.status == _OK:
             return response
         try:
             raise error_of_response(response.status, await _read_whole(response, _LARGEST_ERROR_BYTES))
         finally:
             response.close()
+
+    async def _request(
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str]
+    ) -> aiohttp.ClientResponse:
+        while True:
+            attempt = _Attempt()
+            try:
+                return await self._session.request(
+                    method,
+                    self._base_url + path,
+                    # aiohttp writes plain `bytes` of more than 1 MiB in one go and warns about it.
+                    data=None if body is None else io.BytesIO(body),
+                    headers=headers,
+                    timeout=self._client_timeout(),
+                    allow_redirects=False,
+                    trace_request_ctx=attempt,
+                )
+            except (aiohttp.ClientError, OSError) as error:
+                # A server may close a kept connection (llama.cpp does after each answer) just as a request goes out.
+                # That says nothing about the server; the pool has one such connection less, so this ends.
+                is_stale = attempt.uses_kept_connection and not isinstance(error, TimeoutError)
+                if not is_stale:
+                    raise name_failure(error, broken=Unreachable) from error
 
     def _client_timeout(self) -> aiohttp.ClientTimeout:
         connect, read = self.timeouts.connect_seconds, self.timeouts.read_seconds
@@ -159,10 +183,17 @@ def name_failure(error: Exception, *, broken: type[ModelServerError]) -> ModelSe
             return broken(words)
 
 
-def _encode(body: dict[str, object]) -> io.BytesIO:
-    # aiohttp writes a plain `bytes` body of more than 1 MiB in one go and warns about it.
+async def _note_kept_connection(
+    session: aiohttp.ClientSession, context: SimpleNamespace, params: aiohttp.TraceConnectionReuseconnParams
+) -> None:
+    attempt = context.trace_request_ctx
+    if isinstance(attempt, _Attempt):
+        attempt.uses_kept_connection = True
+
+
+def _encode(body: dict[str, object]) -> bytes:
     try:
-        return io.BytesIO(orjson.dumps(body))
+        return orjson.dumps(body)
     except orjson.JSONEncodeError as error:
         raise InvalidRequest("the request is not valid Unicode") from error
 

@@ -22,6 +22,7 @@ class Exchange:
     body: dict | None
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
+    is_first_of_connection: bool = False
 
     async def write(self, data: bytes) -> None:
         self.writer.write(data)
@@ -107,8 +108,10 @@ async def scripted_server(script: Script) -> AsyncIterator[ScriptedServer]:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         tasks.add(asyncio.current_task())
         await server.note(connected=1)
+        is_first = True
         try:
             while (exchange := await _read_request(reader, writer)) and not writer.is_closing():
+                exchange.is_first_of_connection, is_first = is_first, False
                 await server.note(exchange=exchange)
                 await script(exchange)
         except ConnectionError:

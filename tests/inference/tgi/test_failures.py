@@ -237,6 +237,22 @@ async def test_a_connection_lost_before_the_answer_began_is_unreachable(session,
     assert type(error) is errors.Unreachable
 
 
+async def test_a_kept_connection_that_the_server_has_left_is_replaced(session):
+    """llama.cpp closes each connection just after its answer; then the next request must not be taken for a failure."""
+
+    async def script(exchange):
+        if exchange.is_first_of_connection:
+            await stream_of(delta("Hi", "stop"), "[DONE]")(exchange)
+        else:
+            exchange.writer.close()
+
+    async with scripted_server(script) as server:
+        client = TGIClient(server.url, session=session)
+        for _ in range(3):
+            assert (await ask(client))[0] == Piece("Hi", 1)
+        assert server.connections == 3
+
+
 async def test_silence_before_the_headers_is_a_stall(session):
     async def script(exchange):
         await exchange.wait_until_closed()
