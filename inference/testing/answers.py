@@ -41,6 +41,11 @@ def whole_answer(prompt: str, answer_tokens: int) -> Answer:
     return Answer(pieces, directive.finish, has_eos=directive.finish == "stop" or not pieces)
 
 
+def answer_with(text: str) -> Answer:
+    """An answer of exactly this text, ended by the model itself."""
+    return Answer(tuple(split_into_pieces(text)), "stop", has_eos=True)
+
+
 def remaining(answer: Answer, partial: str) -> Answer:
     """What is left after `partial`, whose end was trimmed; all of it where it begins otherwise."""
     if not answer.text.startswith(partial):

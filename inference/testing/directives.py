@@ -20,7 +20,7 @@ class Directive:
     """How to answer one prompt; `None` leaves it to the settings.
 
     `text` or `pieces` is the exact answer, `echo` answers what follows the first line, `stamp` makes each token the
-    machine's monotonic clock in nanoseconds at the moment it is sent.
+    machine's monotonic clock in nanoseconds at the moment it is sent. `tool_call` has a `name` and `arguments`.
     """
 
     tokens: int | None = None
@@ -30,6 +30,7 @@ class Directive:
     pieces: tuple[str, ...] | None = None
     echo: bool = False
     stamp: bool = False
+    tool_call: dict[str, Any] | None = None
     finish: Finish = "stop"
     faults: tuple[Fault, ...] = ()
     rest: str = field(default="", compare=False)

@@ -5,9 +5,11 @@ import time
 from typing import Any
 
 from inference.testing.answers import Answer
-from inference.testing.frames import LOGPROB, chat_reason, fingerprint, generate_reason, seed_of, tokens_of, usage_of
+from inference.testing.chat_frames import chat_reason
+from inference.testing.frames import LOGPROB, fingerprint, generate_reason, seed_of, tokens_of, usage_of
 from inference.testing.pieces import EOS_ID, piece_id, spans
 from inference.testing.plans import Plan
+from inference.testing.rejections import Rejected
 from inference.testing.requests import Wanted
 from inference.testing.settings import TwinSettings
 
@@ -26,7 +28,7 @@ def chat_completion(settings: TwinSettings, plan: Plan) -> dict[str, Any]:
     """The object of /v1/chat/completions."""
     choice = {
         "index": 0,
-        "message": {"role": "assistant", "content": plan.answer.text},
+        "message": {"role": "assistant", **_content(plan)},
         "logprobs": _logprobs(plan.answer) if plan.wanted.wants_logprobs else None,
         "finish_reason": chat_reason(plan.answer.finish, settings),
     }
@@ -97,6 +99,16 @@ def as_bytes(body: object) -> bytes:
         return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:
         return json.dumps(body, separators=(",", ":")).encode()
+
+
+def _content(plan: Plan) -> dict[str, Any]:
+    call = plan.tool_call
+    if call is None:
+        return {"content": plan.answer.text}
+    if plan.answer.finish == "length":
+        raise Rejected("tool_error", "Tool error: Error while parsing a tool call: EOF while parsing an object")
+    function = {"description": None, "name": call.name, "arguments": plan.answer.text}
+    return {"tool_calls": [{"id": call.call_id, "type": "function", "function": function}]}
 
 
 def _details(plan: Plan) -> dict[str, Any]:

@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple, Protocol
-from uuid import uuid4
 
 import orjson
 
@@ -62,11 +61,6 @@ def json_text(text: str) -> bytes:
 def fingerprint(settings: TwinSettings) -> str:
     """The `system_fingerprint` of the /v1 routes."""
     return f"{settings.tgi_version}-native"
-
-
-def chat_reason(finish: str, settings: TwinSettings) -> str:
-    """The finish reason as the chat route spells it."""
-    return "eos_token" if finish == "stop" and settings.version < (2, 3) else finish
 
 
 def generate_reason(finish: str) -> str:
@@ -141,48 +135,6 @@ class GenerateFace:
         return json_text(text + self._plan.answer.text), orjson.dumps(details)
 
 
-class ChatFace:
-    """/v1/chat/completions: a role in every delta, the reason on the last token, `[DONE]` at the very end."""
-
-    def __init__(self, settings: TwinSettings, plan: Plan) -> None:
-        self._settings = settings
-        self._plan = plan
-        head = {"object": "chat.completion.chunk", "id": "", "created": int(time.time()), "model": plan.wanted.model}
-        self._head = orjson.dumps(head | {"system_fingerprint": fingerprint(settings)})[:-1]
-        self._start = event(b"", settings)[:-2] + self._head + (
-            b',"choices":[{"index":0,"delta":{"role":"assistant","content":'
-        )  # fmt: skip
-
-    def opening(self) -> list[bytes]:
-        """TGI sends no role of its own."""
-        return []
-
-    def token(self, token: Token) -> bytes:
-        """The token's chunk; a special token shows no text."""
-        text = "" if token.is_special else token.text
-        reason = b"null" if token.finish is None else json_text(chat_reason(token.finish, self._settings))
-        return b'%b%b},"logprobs":%b,"finish_reason":%b}],"usage":null}\n\n' % (
-            self._start, json_text(text), self._logprobs(token), reason,
-        )  # fmt: skip
-
-    def closing(self) -> list[bytes]:
-        """The usage if asked for, then `[DONE]`."""
-        frames = []
-        if self._plan.wanted.include_usage and self._settings.version >= (2, 3):
-            usage = orjson.dumps(usage_of(self._plan))
-            frames.append(event(self._head + b',"choices":[],"usage":' + usage + b"}", self._settings))
-        return frames + done(self._settings)
-
-    def error(self, rejected: Rejected) -> list[bytes]:
-        """The error, and `[DONE]` all the same."""
-        return [event(error_object(rejected, self._settings), self._settings), *done(self._settings)]
-
-    def _logprobs(self, token: Token) -> bytes:
-        if not self._plan.wanted.wants_logprobs:
-            return b"null"
-        return b'{"content":[{"token":%b,"logprob":-0.25,"top_logprobs":[]}]}' % json_text(token.text)
-
-
 class CompletionFace:
     """/v1/completions: an empty reason until the last chunk, which spells it as /generate does; special texts shown."""
 
@@ -215,42 +167,6 @@ class CompletionFace:
     def error(self, rejected: Rejected) -> list[bytes]:
         """The error, and `[DONE]` all the same."""
         return [event(error_object(rejected, self._settings), self._settings), *done(self._settings)]
-
-
-class OpenAIFace:
-    """The chat stream of other servers: a role chunk, ids, the reason in a chunk of its own, cached tokens."""
-
-    def __init__(self, settings: TwinSettings, plan: Plan) -> None:
-        self._settings = settings
-        self._plan = plan
-        head = {"id": f"chatcmpl-{uuid4().hex}", "object": "chat.completion.chunk", "created": int(time.time())}
-        self._head = orjson.dumps(head | {"model": plan.wanted.model})[:-1]
-
-    def opening(self) -> list[bytes]:
-        """The role chunk."""
-        return [self._chunk(b'{"role":"assistant","content":""}')]
-
-    def token(self, token: Token) -> bytes:
-        """A chunk with the text; the reason comes in one without."""
-        text = b"" if token.is_special else self._chunk(b'{"content":%b}' % json_text(token.text))
-        return text if token.finish is None else text + self._chunk(b"{}", json_text(token.finish))
-
-    def closing(self) -> list[bytes]:
-        """The usage if asked for, then `[DONE]`."""
-        frames = []
-        if self._plan.wanted.include_usage:
-            usage = usage_of(self._plan) | {"prompt_tokens_details": {"cached_tokens": 0}}
-            frames.append(event(b'%b,"choices":[],"usage":%b}' % (self._head, orjson.dumps(usage)), self._settings))
-        return frames + done(self._settings)
-
-    def error(self, rejected: Rejected) -> list[bytes]:
-        """The error in vLLM's shape, and `[DONE]`."""
-        error = {"message": rejected.message, "type": rejected.error_type, "param": None, "code": rejected.status}
-        return [event(orjson.dumps({"error": error}), self._settings), *done(self._settings)]
-
-    def _chunk(self, delta: bytes, reason: bytes = b"null") -> bytes:
-        choice = b'{"index":0,"delta":%b,"logprobs":null,"finish_reason":%b}' % (delta, reason)
-        return event(b'%b,"choices":[%b]}' % (self._head, choice), self._settings)
 
 
 def tokens_of(answer: Answer) -> Iterator[Token]:

@@ -8,11 +8,12 @@ from typing import Any
 
 from aiohttp import web
 
+from inference.testing.chat_frames import chat_face
 from inference.testing.directives import InvalidDirectiveError, parse_directive
 from inference.testing.documents import chat_completion, generated, text_completion
 from inference.testing.exchange import Exchange, Route
 from inference.testing.faults import Fault
-from inference.testing.frames import ChatFace, CompletionFace, GenerateFace, OpenAIFace
+from inference.testing.frames import CompletionFace, GenerateFace
 from inference.testing.gate import read_body
 from inference.testing.refusals import struck_before_headers
 from inference.testing.rejections import Rejected, Unreadable
@@ -88,8 +89,7 @@ class Generating:
         settings = self._state.settings
         nullable = settings.version < (3, 2) or settings.dialect == "openai"
         wanted = from_chat(check_shape(body, CHAT, null_options=nullable), settings)
-        face = OpenAIFace if settings.dialect == "openai" else ChatFace
-        return Route(partial(face, settings), lambda plans: chat_completion(settings, plans[0]), [wanted])
+        return Route(partial(chat_face, settings), lambda plans: chat_completion(settings, plans[0]), [wanted])
 
     def _completion(self, body: object) -> Route:
         settings = self._state.settings

@@ -1,10 +1,13 @@
 """One prompt's answer, as a request shall have it."""
 
+import json
 from dataclasses import dataclass
 
-from inference.testing.answers import Answer, bounded, remaining, whole_answer
-from inference.testing.requests import Wanted, validate
+from inference.testing.answers import Answer, answer_with, bounded, remaining, whole_answer
+from inference.testing.directives import Directive, parse_directive
+from inference.testing.requests import Wanted, grammar_schema, validate
 from inference.testing.settings import TwinSettings
+from inference.testing.tools import ToolCall, example_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,15 +18,25 @@ class Plan:
     answer: Answer
     input_length: int
     index: int = 0
+    tool_call: ToolCall | None = None
 
 
 def plan_of(wanted: Wanted, settings: TwinSettings, *, index: int) -> Plan:
     """The answer within the limits of the request and of the server; raises `Rejected` by TGI's rules."""
     input_length = validate(wanted, settings)
-    answer = whole_answer(wanted.prompt.user, settings.answer_tokens)
-    if wanted.prompt.partial:
-        answer = remaining(answer, wanted.prompt.partial)
+    directive = parse_directive(wanted.prompt.user)
+    call = wanted.offer.call(directive.tool_call)
+    answer = answer_with(json.dumps(call.arguments)) if call else _text_answer(wanted, directive, settings)
     room = settings.max_total_tokens - input_length
     asked = wanted.parameters.get("max_new_tokens")
     answer = bounded(answer, room if asked is None else min(asked, room), wanted.parameters.get("stop") or ())
-    return Plan(wanted, answer, input_length, index)
+    return Plan(wanted, answer, input_length, index, call)
+
+
+def _text_answer(wanted: Wanted, directive: Directive, settings: TwinSettings) -> Answer:
+    schema = grammar_schema(wanted.parameters.get("grammar"))
+    if schema is not None and directive.text is None and directive.pieces is None:
+        answer = answer_with(json.dumps(example_of(schema)))
+    else:
+        answer = whole_answer(wanted.prompt.user, settings.answer_tokens)
+    return remaining(answer, wanted.prompt.partial) if wanted.prompt.partial else answer

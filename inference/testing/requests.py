@@ -7,6 +7,7 @@ from typing import Any
 from inference.testing.pieces import count_pieces
 from inference.testing.rejections import Rejected, invalid
 from inference.testing.settings import TwinSettings
+from inference.testing.tools import NO_OFFER, Offer, offer_of
 
 _ASSISTANT_TURN = "<|im_start|>assistant\n"
 _USER_TURN = "<|im_start|>user\n"
@@ -33,6 +34,7 @@ class Wanted:
     model: str
     include_usage: bool = False
     wants_logprobs: bool = False
+    offer: Offer = NO_OFFER
 
     @property
     def samples(self) -> bool:
@@ -50,11 +52,6 @@ def from_generate(body: dict[str, Any], settings: TwinSettings, *, stream: bool)
 
 def from_chat(body: dict[str, Any], settings: TwinSettings) -> Wanted:
     """The wishes of `/v1/chat/completions`."""
-    tools, choice = body.get("tools"), body.get("tool_choice")
-    if tools is not None and body.get("response_format") is not None:
-        raise Rejected("tool_error", "Tool error: Grammar and tools are mutually exclusive")
-    if isinstance(choice, str) and choice not in ("auto", "none", "required", *_tool_names(tools)):
-        raise Rejected("tool_error", f"Tool error: Tool with name {choice} not found")
     presence = body.get("presence_penalty")
     temperature = body.get("temperature")
     parameters = {
@@ -78,6 +75,7 @@ def from_chat(body: dict[str, Any], settings: TwinSettings) -> Wanted:
         model=settings.model_id if model == "tgi" else model,
         include_usage=(body.get("stream_options") or {}).get("include_usage", False),
         wants_logprobs=bool(body.get("logprobs")),
+        offer=offer_of(body),
     )
 
 
@@ -143,7 +141,7 @@ def validate(wanted: Wanted, settings: TwinSettings) -> int:
     n_in = count_pieces(wanted.prompt.text)
     n_in = min(n_in, truncate) if truncate else n_in
     _check_length(n_in, given.get("max_new_tokens"), settings)
-    _check_grammar(given.get("grammar"))
+    grammar_schema(given.get("grammar"))
     return n_in
 
 
@@ -194,9 +192,10 @@ def _check_length(n_in: int, max_new_tokens: int | None, settings: TwinSettings)
         raise invalid(f"`inputs` must have less than {settings.max_input_tokens} tokens. Given: {n_in}")
 
 
-def _check_grammar(grammar: dict[str, Any] | None) -> None:
+def grammar_schema(grammar: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The JSON schema of a grammar; None for a regex or none at all."""
     if grammar is None or grammar["type"] == "regex":
-        return
+        return None
     schema = grammar["value"]["schema"] if grammar["type"] == "json_schema" else grammar["value"]
     try:
         parsed = json.loads(schema) if isinstance(schema, str) else schema
@@ -204,6 +203,7 @@ def _check_grammar(grammar: dict[str, Any] | None) -> None:
         raise invalid("Invalid grammar") from error
     if not isinstance(parsed, dict) or "properties" not in parsed:
         raise invalid("Grammar must have a 'properties' field")
+    return parsed
 
 
 def _content(message: dict[str, Any]) -> str:
@@ -211,10 +211,6 @@ def _content(message: dict[str, Any]) -> str:
     if isinstance(content, list):
         return "".join(part.get("text") or f"![]({part['image_url']['url']})" for part in content)
     return content if isinstance(content, str) else json.dumps(message["tool_calls"])
-
-
-def _tool_names(tools: list[dict[str, Any]] | None) -> list[str]:
-    return [tool["function"]["name"] for tool in tools or []]
 
 
 def _is_at_most(value: float | None, bound: float) -> bool:
