@@ -57,10 +57,10 @@ class Target:
         response = await self.post("/chat_tokenize", {"messages": [{"role": "user", "content": user}]})
         return response.json()["templated_text"]
 
-    async def generate(self, user: str, path: str = "/generate", **parameters: Any) -> RawResponse:
+    async def generate(self, user: str, /, path: str = "/generate", **parameters: Any) -> RawResponse:
         return await self.post(path, {"inputs": await self.prompt(user), "parameters": parameters})
 
-    async def chat(self, user: str, **more: Any) -> RawResponse:
+    async def chat(self, user: str, /, **more: Any) -> RawResponse:
         body = {"messages": [{"role": "user", "content": user}], "temperature": 0, "max_tokens": 16, **more}
         return await self.post("/v1/chat/completions", body)
 
@@ -78,7 +78,7 @@ class Target:
                 return
 
 
-def chat_body(user: str, **more: Any) -> dict[str, Any]:
+def chat_body(user: str, /, **more: Any) -> dict[str, Any]:
     """A streamed, greedy chat request."""
     return {"messages": [{"role": "user", "content": user}], "stream": True, "temperature": 0, "max_tokens": 16, **more}
 
