@@ -2,12 +2,16 @@
 
 from typing import Any
 
+import structlog
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, JsonResponse
 from rest_framework import exceptions as drf
 from rest_framework.response import Response
 
+from foundation.database import DATABASE_UNREACHABLE
 from foundation.errors import DomainError
+
+log = structlog.get_logger(__name__)
 
 STATUS_BY_CODE = {
     "malformed_json": 400,
@@ -59,6 +63,8 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response | N
     """Translate what a view raised; `None` leaves it to Django's own 500."""
     if isinstance(error, DomainError):
         return _domain_error(error)
+    if isinstance(error, DATABASE_UNREACHABLE):
+        return _stores_away(error)
     if isinstance(error, drf.ValidationError):
         return _validation_error(error)
     if isinstance(error, Http404 | drf.NotFound):
@@ -77,6 +83,14 @@ def _domain_error(error: DomainError) -> Response:
         response["Retry-After"] = str(max(1, round(error.retry_after_seconds)))
     for name, value in error.headers.items():
         response[name] = value
+    return response
+
+
+def _stores_away(error: Exception) -> Response:
+    """Nothing was acknowledged, so nothing is lost: the same call can simply be made again."""
+    log.error("database_unreachable", error=type(error).__name__)
+    response = _response("overloaded", "The service cannot store anything right now. Try again in a moment.")
+    response["Retry-After"] = "2"
     return response
 
 

@@ -4,7 +4,8 @@ from collections.abc import Awaitable, Callable
 from inspect import iscoroutinefunction
 
 import structlog
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
 from uuid_utils.compat import uuid7
 
@@ -22,23 +23,23 @@ def _begin(request: HttpRequest) -> str:
 
 @sync_and_async_middleware
 def request_id(
-    get_response: Callable[[HttpRequest], HttpResponse] | Callable[[HttpRequest], Awaitable[HttpResponse]],
-) -> Callable[[HttpRequest], HttpResponse] | Callable[[HttpRequest], Awaitable[HttpResponse]]:
+    get_response: Callable[[HttpRequest], HttpResponseBase] | Callable[[HttpRequest], Awaitable[HttpResponseBase]],
+) -> Callable[[HttpRequest], HttpResponseBase] | Callable[[HttpRequest], Awaitable[HttpResponseBase]]:
     """Give every request an id, bind it to the log lines and answer it as `X-Request-ID`."""
     if iscoroutinefunction(get_response):
 
-        async def asynchronous(request: HttpRequest) -> HttpResponse:
+        async def asynchronous(request: HttpRequest) -> HttpResponseBase:
             identifier = _begin(request)
-            response: HttpResponse = await get_response(request)
+            response: HttpResponseBase = await get_response(request)
             response[HEADER] = identifier
             return response
 
         return asynchronous
 
-    def synchronous(request: HttpRequest) -> HttpResponse:
+    def synchronous(request: HttpRequest) -> HttpResponseBase:
         identifier = _begin(request)
         response = get_response(request)
-        assert isinstance(response, HttpResponse)
+        assert isinstance(response, HttpResponseBase)
         response[HEADER] = identifier
         return response
 

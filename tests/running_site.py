@@ -1,0 +1,154 @@
+"""The product as it runs for people: web and worker processes on the test stores, the twin as its model server."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.db import connection
+
+from inference.testing.processes import TwinProcess
+from inference.testing.settings import TwinSettings
+
+ROOT = Path(__file__).resolve().parent.parent
+READY_SECONDS = 60
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def database_url_of_the_test() -> str:
+    """The address of the database that the running test uses."""
+    return urlsplit(os.environ["DATABASE_URL"])._replace(path=f"/{connection.settings_dict['NAME']}").geturl()
+
+
+def wait_until(condition, seconds: float = 20, what: str = "condition"):
+    """Return the condition's first true value."""
+    deadline = time.monotonic() + seconds
+    while True:
+        if value := condition():
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what} did not come true within {seconds} s")
+        time.sleep(0.02)
+
+
+@dataclass
+class RunningSite:
+    """Web processes and workers, each of which can be killed and started again."""
+
+    twins: list[TwinProcess]
+    environment: dict[str, str] = field(default_factory=dict)
+    port: int = field(default_factory=free_port)
+    web: subprocess.Popen | None = None
+    workers: list[subprocess.Popen] = field(default_factory=list)
+    log: Path | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def twin(self) -> TwinProcess:
+        return self.twins[0]
+
+    def _environment(self) -> dict[str, str]:
+        fleet = "small=" + ",".join(twin.url for twin in self.twins)
+        return {
+            **os.environ,
+            "DATABASE_URL": database_url_of_the_test(),
+            "REDIS_URL": settings.REDIS_URL,
+            "REDIS_KEY_PREFIX": settings.REDIS_KEY_PREFIX,
+            "MODEL_FLEET": fleet,
+            "SITE_URL": self.url,
+            "DEBUG": "true",
+            "PYTHONUNBUFFERED": "1",
+            "PYTHONWARNINGS": "default",
+            **self.environment,
+        }
+
+    def _spawn(self, *command: str, **environment: str) -> subprocess.Popen:
+        output = self.log.open("ab") if self.log else subprocess.DEVNULL
+        try:
+            return subprocess.Popen(
+                [sys.executable, *command],
+                cwd=ROOT,
+                env={**self._environment(), **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        finally:
+            if self.log:
+                output.close()
+
+    def start_web(self) -> None:
+        command = ["-m", "daphne", "-b", "127.0.0.1", "-p", str(self.port), "chatsite.asgi:application"]
+        self.web = self._spawn(*command, DATABASE_POOL_SIZE="8")
+        wait_until(self._answers, READY_SECONDS, "the web process")
+
+    def _answers(self) -> bool:
+        assert self.web is not None
+        assert self.web.poll() is None, "the web process ended"
+        try:
+            with urllib.request.urlopen(f"{self.url}/healthz", timeout=2) as response:
+                return response.status == 200
+        except OSError:
+            return False
+
+    def start_worker(self) -> subprocess.Popen:
+        worker = self._spawn("manage.py", "run_inference_worker")
+        self.workers.append(worker)
+        return worker
+
+    def kill_web(self) -> None:
+        assert self.web is not None
+        self.web.kill()
+        self.web.wait()
+
+    def kill_worker(self) -> None:
+        worker = self.workers.pop(0)
+        worker.kill()
+        worker.wait()
+
+    def stop(self) -> None:
+        processes = [process for process in [self.web, *self.workers] if process is not None]
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            try:
+                process.wait(15)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+@contextmanager
+def running_site(
+    *, twins: int = 1, twin_settings: TwinSettings | None = None, log: Path | None = None, **environment: str
+) -> Iterator[RunningSite]:
+    """A site for as long as the block lasts."""
+    started = [TwinProcess(twin_settings or TwinSettings(token_ms=2, prefill_ms=5)) for _ in range(twins)]
+    site = RunningSite(started, environment, log=log)
+    try:
+        for twin in started:
+            twin.start()
+        site.start_web()
+        site.start_worker()
+        yield site
+    finally:
+        site.stop()
+        for twin in started:
+            twin.kill()
