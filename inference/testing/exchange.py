@@ -11,7 +11,7 @@ from inference.testing.answers import Answer
 from inference.testing.directives import parse_directive
 from inference.testing.disturbances import disturbed_answer, disturbed_script, disturbed_tokens
 from inference.testing.documents import compute_headers, timing_headers
-from inference.testing.engine import Overloaded
+from inference.testing.engine import Overloaded, Seat
 from inference.testing.faults import Fault, FaultKind
 from inference.testing.frames import Face, tokens_of
 from inference.testing.ledger import Record
@@ -82,18 +82,10 @@ class Exchange:
     async def _play(self, wire: Wire) -> list[Plan]:
         if self._route.wanted[0].stream:
             check_streamable(self._route.wanted[0])
-        state, record = self._state, self._record
-        player = Player(state.clock, wire, record, state.held, keep_alive_ms=state.settings.keep_alive_ms)
+        keep_alive_ms = self._state.settings.keep_alive_ms
+        player = Player(self._state.clock, wire, self._record, self._state.held, keep_alive_ms=keep_alive_ms)
         plans: list[Plan] = []
-
-        def begin() -> None:
-            player.play(self._script(plans))
-
-        try:
-            limits = state.settings
-            seat = state.engine.admit(begin, permits=limits.permits, batch_size=limits.batch_size)
-        except Overloaded:
-            raise rejection("overloaded") from None
+        seat = self._admit(lambda: player.play(self._script(plans)))
         player.done.add_done_callback(lambda _: seat.leave())
         try:
             plans.extend(self._plan())
@@ -101,11 +93,18 @@ class Exchange:
             player.end(Ending.ABANDONED)
             raise
         if seat.is_running:
-            begin()
+            seat.begin()
         else:
             player.wait()
         await self._finish(player)
         return plans
+
+    def _admit(self, begin: Callable[[], None]) -> Seat:
+        settings = self._state.settings
+        try:
+            return self._state.engine.admit(begin, permits=settings.permits, batch_size=settings.batch_size)
+        except Overloaded:
+            raise rejection("overloaded") from None
 
     async def _finish(self, player: Player) -> None:
         try:

@@ -14,7 +14,15 @@ from inference.testing.state import TwinState
 type Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 CONTROL_PREFIX = "/_twin/"
-GENERATING_PATHS = ("/", "/generate", "/generate_stream", "/v1/chat/completions", "/v1/completions", "/invocations")
+GENERATING_PATHS = (
+    "/",
+    "/generate",
+    "/generate_stream",
+    "/v1/chat/completions",
+    "/v1/completions",
+    "/invocations",
+    "/vertex",
+)
 _KEYLESS_PATHS = ("/health", "/ping", "/info", "/metrics", "/v1/models", "/chat_tokenize")
 _JSON_TYPE = re.compile(r"application/(.+\+)?json")
 

@@ -18,7 +18,7 @@ from inference.testing.gate import read_body
 from inference.testing.refusals import struck_before_headers
 from inference.testing.rejections import Rejected, Unreadable
 from inference.testing.requests import Prompt, from_chat, from_completion, from_generate
-from inference.testing.shapes import CHAT, COMPLETION, GENERATE, check_shape
+from inference.testing.shapes import CHAT, COMPLETION, GENERATE, VERTEX, check_shape
 from inference.testing.state import TwinState
 
 type RouteMaker = Callable[[object], Route]
@@ -39,6 +39,7 @@ class Generating:
             "/v1/chat/completions": self._chat,
             "/v1/completions": self._completion,
             "/invocations": self._invocation,
+            "/vertex": self._vertex,
         }
         for path, make in makers.items():
             app.router.add_post(path, partial(self._answer, make))
@@ -102,3 +103,16 @@ class Generating:
             if key in keys:
                 return make(body)
         raise Unreadable(422, "Failed to deserialize the JSON body into the target type: no variant matches")
+
+    def _vertex(self, body: object) -> Route:
+        settings = self._state.settings
+        instances = check_shape(body, VERTEX)["instances"]
+        wanted = [
+            from_chat(check_shape(one, CHAT), settings)
+            if isinstance(one, dict) and "messages" in one
+            else from_generate(check_shape(one, GENERATE), settings, stream=False)
+            for one in instances
+        ]
+        wanted = [replace(one, stream=False) for one in wanted]
+        face = partial(GenerateFace, settings)
+        return Route(face, lambda plans: {"predictions": [plan.answer.text for plan in plans]}, wanted)

@@ -23,6 +23,7 @@ class Twin:
     def __init__(self, state: TwinState) -> None:
         self._state = state
         self._runner: web.AppRunner | None = None
+        self._control_runner: web.AppRunner | None = None
         self._site: web.SockSite | None = None
         self._reopening: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -98,16 +99,15 @@ class Twin:
 
     async def start(self) -> None:
         """Bind both ports and serve."""
-        self._runner = await _runner(self._state, self, with_models=True)
-        control = await _runner(self._state, self, with_models=False)
-        self._control_runner = control
         listening = _listening(self.settings.host, self.settings.port)
         self.port = listening.getsockname()[1]
+        self._runner = await _runner(self._state, self, with_models=True)
         self._site = web.SockSite(self._runner, listening)
         await self._site.start()
-        control_socket = _listening(self.settings.host, 0)
-        self.control_port = control_socket.getsockname()[1]
-        await web.SockSite(control, control_socket).start()
+        control = _listening(self.settings.host, 0)
+        self.control_port = control.getsockname()[1]
+        self._control_runner = await _runner(self._state, self, with_models=False)
+        await web.SockSite(self._control_runner, control).start()
 
     async def stop(self) -> None:
         """Close everything; the answers under way end here."""
@@ -115,9 +115,9 @@ class Twin:
         self._state.clock.stop()
         if self._reopening is not None:
             self._reopening.cancel()
-        assert self._runner is not None
-        await self._runner.cleanup()
-        await self._control_runner.cleanup()
+        for runner in (self._runner, self._control_runner):
+            if runner is not None:
+                await runner.cleanup()
 
     def _accept_soon(self) -> None:
         task = asyncio.get_running_loop().create_task(self.accept_connections())

@@ -18,6 +18,7 @@ PARAMETERS = {
     "adapter_id": "string?",
 }  # fmt: skip
 GENERATE = {"inputs": "string!", "parameters": "parameters", "stream": "bool"}
+VERTEX = {"instances": "instances!"}
 CHAT = {
     "messages": "messages!", "model": "string?", "max_tokens": "uint32?", "max_completion_tokens": "uint32?",
     "temperature": "float?", "top_p": "float?", "presence_penalty": "float?", "frequency_penalty": "float?",
@@ -117,6 +118,7 @@ _FITS: dict[str, Callable[[object], bool]] = {
     "float": _is_number,
     "array": lambda value: isinstance(value, list),
     "strings": partial(_is_array_of, _is_string),
+    "instances": lambda value: isinstance(value, list) and bool(value),
     "floats": partial(_is_array_of, _is_number),
     "prompt": lambda value: _is_string(value) or (bool(value) and _is_array_of(_is_string, value)),
     "grammar": _is_grammar,

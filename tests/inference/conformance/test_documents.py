@@ -91,7 +91,23 @@ async def test_a_stop_string_stays_in_the_text_and_is_the_reason(target):
     assert body["details"]["generated_tokens"] == 3
 
 
-@pytest.mark.parametrize("inputs", ["plain words"])
-async def test_invocations_answers_like_the_root(target, inputs):
-    body = {"inputs": inputs, "parameters": {"max_new_tokens": 2, "return_full_text": False}}
+@pytest.fixture
+def cloud_target(target):
+    """The routes of two clouds, which the embedded server does without."""
+    if target.name == "local":
+        pytest.skip("the embedded server has no cloud's routes")
+    return target
+
+
+async def test_vertex_wraps_documents_in_predictions(cloud_target):
+    prompt = await cloud_target.prompt(cloud_target.endless)
+    instances = [{"inputs": prompt, "parameters": {"max_new_tokens": 2}}] * 2
+    answer = await cloud_target.post("/vertex", {"instances": instances})
+    text = (await cloud_target.generate(cloud_target.endless, max_new_tokens=2)).json()["generated_text"]
+    assert answer.json() == {"predictions": [text, text]}
+
+
+async def test_invocations_answers_like_the_root(cloud_target):
+    target = cloud_target
+    body = {"inputs": "plain words", "parameters": {"max_new_tokens": 2, "return_full_text": False}}
     assert (await target.post("/invocations", body)).json() == (await target.post("/", body)).json()
