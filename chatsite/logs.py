@@ -6,6 +6,14 @@ import logging.config
 import structlog
 
 
+class _LeaveOutReadiness(logging.Filter):
+    """Drops Django's error line for each 503 of `/readyz`: being asked early is not an error."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        request = getattr(record, "request", None)
+        return getattr(request, "path", "") != "/readyz"
+
+
 def configure_logging(*, json: bool, level: str) -> None:
     """Send structlog and the standard library's loggers through one formatter to standard error."""
     shared = [
@@ -30,10 +38,12 @@ def configure_logging(*, json: bool, level: str) -> None:
                     "foreign_pre_chain": shared,
                 },
             },
+            "filters": {"leave-out-readiness": {"()": _LeaveOutReadiness}},
             "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "structured"}},
             "root": {"handlers": ["stderr"], "level": level},
             "loggers": {
                 "daphne": {"level": "WARNING"},
+                "django.request": {"filters": ["leave-out-readiness"]},
                 "django.channels.server": {"level": "WARNING"},
                 "httpx": {"level": "WARNING"},
             },

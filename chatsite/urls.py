@@ -19,4 +19,5 @@ urlpatterns = [
     path("v1/", include("accounts.api.urls")),
     path("v1/", include("conversations.api.urls")),
     re_path(r"^v1/", not_found_json),
+    path("", include("conversations.urls")),
 ]

@@ -1,4 +1,4 @@
-"""Why nothing was started."""
+"""Why the start, or the going on, was given up."""
 
 
 class StartError(Exception):

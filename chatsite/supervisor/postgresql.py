@@ -18,6 +18,8 @@ from chatsite.supervisor.privileges import ordinary_privileges
 USER = DATABASE = "chatsite"
 STOP_SIGNAL = signal.SIGINT
 """PostgreSQL's fast shutdown: open transactions are rolled back, nothing waits for clients."""
+KILL_SIGNAL = signal.SIGQUIT
+"""Its immediate shutdown: like a crash, but it ends its own processes first; the next start recovers."""
 STALE_SERVER_SECONDS = 30
 
 

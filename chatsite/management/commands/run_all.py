@@ -1,0 +1,57 @@
+"""Runs the whole product on this machine: stores, models, pages, workers."""
+
+import asyncio
+import sys
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from chatsite.supervisor.errors import StartError
+from chatsite.supervisor.guard import Guard
+from chatsite.supervisor.plan import Plan, Wishes
+from chatsite.supervisor.probes import require_free_port
+from chatsite.supervisor.stack import Stack
+from chatsite.supervisor.terminal import Terminal
+from chatsite.supervisor.workspace import open_workspace
+
+
+class Command(BaseCommand):
+    help = "Run everything on this machine; DATABASE_URL, REDIS_URL and MODEL_FLEET replace what they name."
+    requires_system_checks = []
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            _run_stack(_wishes())
+        except (StartError, ExceptionGroup) as error:
+            if (reason := _start_error(error)) is None:
+                raise
+            raise CommandError(f"Not started: {reason}") from error
+
+
+def _run_stack(wishes: Wishes) -> None:
+    with open_workspace(settings.DATA_DIR) as workspace:
+        require_free_port(wishes.host, wishes.port)
+        with Guard(workspace.lock) as guard:
+            asyncio.run(Stack(Plan(wishes, workspace), Terminal(sys.stdout), guard).run())
+
+
+def _wishes() -> Wishes:
+    return Wishes(
+        host=settings.HOST,
+        port=settings.PORT,
+        host_header=next((name.removeprefix(".") for name in settings.ALLOWED_HOSTS if name != "*"), "localhost"),
+        database_url=settings.EXTERNAL_ADDRESSES["DATABASE_URL"],
+        redis_url=settings.EXTERNAL_ADDRESSES["REDIS_URL"],
+        model_fleet=settings.EXTERNAL_ADDRESSES["MODEL_FLEET"],
+        models=("small",) if settings.LITE else ("large", "small"),
+    )
+
+
+def _start_error(error: Exception) -> StartError | None:
+    """Return the sentence for the person at the terminal, also from within the group that a task group raises."""
+    if isinstance(error, StartError):
+        return error
+    if not isinstance(error, ExceptionGroup):
+        return None
+    return next((found for inner in error.exceptions if (found := _start_error(inner))), None)
