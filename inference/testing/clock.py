@@ -46,11 +46,10 @@ class Clock:
             self._wind()
 
     def stop(self) -> None:
-        """Ring nothing more."""
-        if self._timer is not None:
-            self._timer.cancel()
+        """Ring nothing of what is set."""
         self._buckets.clear()
         self._bucket_times.clear()
+        self._wind()
 
     def _wind(self) -> None:
         if self._timer is not None:

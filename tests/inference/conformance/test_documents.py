@@ -111,3 +111,8 @@ async def test_invocations_answers_like_the_root(cloud_target):
     target = cloud_target
     body = {"inputs": "plain words", "parameters": {"max_new_tokens": 2, "return_full_text": False}}
     assert (await target.post("/invocations", body)).json() == (await target.post("/", body)).json()
+
+
+async def test_invocations_refuses_what_has_no_known_shape(cloud_target):
+    response = await cloud_target.post("/invocations", {"nothing": 1})
+    assert (response.status, response.headers["content-type"]) == (422, "text/plain; charset=utf-8")

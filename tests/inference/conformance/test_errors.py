@@ -82,7 +82,6 @@ async def test_a_wrong_value_in_a_chat_claims_422_in_either_form(target, stream)
         ("/v1/chat/completions", {"messages": [{"role": "assistant", "content": None}]}),
         ("/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}], "response_format": {"type": "text"}}),
         ("/v1/completions", {"prompt": []}),
-        ("/invocations", {"nothing": 1}),
     ],
 )
 async def test_a_wrong_shape_is_a_422_in_plain_text(target, path, body):
