@@ -17,7 +17,7 @@ from inference.local_server.weights import WeightsError
 
 _PR_SET_PDEATHSIG = 1
 _REQUESTS_PER_SEAT = 16
-_GRACE_SECONDS = 2.0
+_GRACE_SECONDS = 0.5  # aiohttp takes it twice: to let answers end, then to let cancelled ones close
 
 
 def main() -> int:

@@ -141,7 +141,9 @@ def _engine_parameters(settings: EngineSettings, api_key: str) -> xllamacpp.Comm
     parameters.n_parallel = settings.parallel
     parameters.n_ctx = settings.window_tokens * settings.parallel
     parameters.n_batch = parameters.n_ubatch = _BATCH_TOKENS
-    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = settings.threads
+    for processor in (parameters.cpuparams, parameters.cpuparams_batch):
+        processor.n_threads = settings.threads
+        processor.poll = 0  # threads that spin for each other slow everything to a crawl on a busy machine
     parameters.cache_ram_mib = settings.cache_megabytes
     parameters.api_keys = [api_key]
     parameters.hostnames = ["127.0.0.1"]

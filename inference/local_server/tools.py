@@ -14,6 +14,8 @@ from inference.local_server.errors import ToolError
 NO_TOOL = "no_tool"
 """The pseudo function by which a model says that it wants to answer in words."""
 
+_NO_TOOL = Tool(NO_TOOL, "Answer in words, without any function.", {"type": "object", "properties": {}})
+
 _CALL_HEAD = re.compile(r'\s*\{\s*"function"\s*:\s*\{\s*"_name"\s*:\s*("(?:[^"\\]|\\.)*")\s*(?:,|(?=\}))')
 
 _PROMPT = (
@@ -32,12 +34,15 @@ class ToolPlan:
     prompt: str
     call_id: str
 
+    @property
+    def offered(self) -> tuple[Tool, ...]:
+        """The tools that the model sees."""
+        return self.tools if self.must_call else (*self.tools, _NO_TOOL)
+
     def schema(self) -> JsonObject:
         """The JSON schema of a call, TGI's form: `{"function": {"_name": …, …arguments}}`."""
-        alternatives = [_call_schema(tool) for tool in self.tools]
-        definitions = {name: value for tool in self.tools for name, value in tool.arguments.get("$defs", {}).items()}
-        if not self.must_call:
-            alternatives.append(_call_schema(Tool(NO_TOOL, None, {})))
+        alternatives = [_call_schema(tool) for tool in self.offered]
+        definitions = {name: value for tool in self.offered for name, value in tool.arguments.get("$defs", {}).items()}
         schema: JsonObject = {
             "type": "object",
             "properties": {"function": {"anyOf": alternatives}},
@@ -57,7 +62,7 @@ class ToolPlan:
                     "arguments": orjson.dumps(tool.arguments).decode(),
                 },
             }
-            for tool in self.tools
+            for tool in self.offered
         ]
 
 

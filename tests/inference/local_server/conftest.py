@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -56,10 +55,8 @@ def _empty_redis():
 
 @pytest.fixture(scope="session")
 def running() -> RunningEngine:
-    settings = EngineSettings(
-        weights=weights_path(SMALL), threads=os.process_cpu_count() or 1, parallel=2, window_tokens=WINDOW_TOKENS
-    )
-    return RunningEngine(settings)
+    # One thread: several that wait for each other crawl when other tests run beside them.
+    return RunningEngine(EngineSettings(weights_path(SMALL), threads=1, parallel=2, window_tokens=WINDOW_TOKENS))
 
 
 @pytest.fixture(scope="session")

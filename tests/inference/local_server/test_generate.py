@@ -1,3 +1,6 @@
+import asyncio
+import json
+
 import pytest
 
 from tests.inference.conformance import raw_http
@@ -40,7 +43,7 @@ async def test_details_hold_every_token_and_the_special_one_at_the_end(server):
 
 async def test_a_complete_answer_carries_its_timings_as_headers(server):
     response = await raw_http.post(server.url, "/generate", story(max_new_tokens=3))
-    assert TIMING_HEADERS <= set(response.headers)
+    assert set(response.headers) >= TIMING_HEADERS
     assert all(float(response.headers[name]) >= 0 for name in TIMING_HEADERS)
     assert response.headers["x-generated-tokens"] == "3"
     assert response.headers["x-compute-type"] == "cpu"
@@ -84,8 +87,6 @@ async def test_truncation_keeps_the_last_tokens_of_the_prompt(server):
 
 
 async def test_parallel_greedy_requests_give_the_same_text(server):
-    import asyncio
-
     answers = await asyncio.gather(
         *(raw_http.post(server.url, "/generate", dictated("one two three four")) for _ in range(4))
     )
@@ -100,8 +101,6 @@ async def test_a_json_grammar_is_followed(server):
     }
     body = story(max_new_tokens=60, grammar={"type": "json", "value": schema})
     answer = (await raw_http.post(server.url, "/generate", body)).json()
-    import json
-
     assert set(json.loads(answer["generated_text"])) == {"name", "age"}
 
 
