@@ -1,8 +1,13 @@
-"""How a signed-in person is loaded."""
+"""How people sign in: what allauth leaves to the site."""
 
 from typing import Any
 
+from allauth.account.adapter import DefaultAccountAdapter
 from allauth.account.auth_backends import AuthenticationBackend
+from allauth.account.models import EmailAddress
+from allauth.core import context
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest
 
 from accounts.models import User
 
@@ -13,3 +18,20 @@ class EmailBackend(AuthenticationBackend):  # type: ignore[misc]
     def get_user(self, user_id: Any) -> User | None:
         user = User.objects.select_related("tier").filter(pk=user_id).first()
         return user if user is not None and user.is_active else None
+
+
+class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
+    """An account has one address, which is its login; no other account has it."""
+
+    def clean_email(self, email: str) -> str:
+        user = context.request.user
+        # allauth drops an unconfirmed address when another is added, and the account would be left without a login.
+        if user.is_authenticated and not EmailAddress.objects.filter(user=user, verified=True).exists():
+            raise ValidationError("Confirm the address that you have before you change it.")
+        return str(super().clean_email(email))
+
+    def confirm_email(self, request: HttpRequest, email_address: EmailAddress) -> bool:
+        # Somebody may have signed up with this address meanwhile, and not confirmed it.
+        if User.objects.filter(email=email_address.email).exclude(pk=email_address.user_id).exists():
+            return False
+        return bool(super().confirm_email(request, email_address))

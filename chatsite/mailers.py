@@ -21,6 +21,8 @@ def mailer(config: Mapping[str, Any]) -> dict[str, Any]:
     if backend.endswith("smtp.EmailBackend"):
         options = {option: config[name] for name, option in _OPTION_NAMES.items() if config.get(name)}
         options["timeout"] = SMTP_TIMEOUT_SECONDS
+    elif backend.endswith("console.EmailBackend"):
+        backend = "chatsite.console_mail.EmailBackend"
     elif backend.endswith("filebased.EmailBackend"):
         options = {"file_path": config["EMAIL_FILE_PATH"]}
     return {"BACKEND": backend, "OPTIONS": options}

@@ -93,7 +93,11 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "abstract": False,
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("email", ""), _negated=True), name="account_has_an_email"
+                    )
+                ],
             },
             managers=[
                 ("objects", accounts.models.user.UserManager()),

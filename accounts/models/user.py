@@ -50,6 +50,9 @@ class User(AbstractBaseUser, PermissionsMixin):
     EMAIL_FIELD = "email"
     REQUIRED_FIELDS: ClassVar[list[str]] = []
 
+    class Meta:
+        constraints = [models.CheckConstraint(condition=~models.Q(email=""), name="account_has_an_email")]
+
     def __str__(self) -> str:
         return self.email
 

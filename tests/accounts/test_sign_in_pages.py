@@ -8,6 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from accounts.models import User
+from chatsite.mailers import mailer
 from tests.accounts.factories import PASSWORD, make_user
 
 pytestmark = pytest.mark.django_db
@@ -156,6 +157,25 @@ def test_an_address_changes_only_after_the_password_and_once_the_new_one_is_conf
     assert alice.email == "alice@new.example"
 
 
+def test_an_unconfirmed_address_cannot_be_changed_and_stays_the_login(client):
+    sign_up(client, "mistyped@example.com")
+    asked = client.post("/accounts/email/", {"email": "right@example.com", "action_add": ""})
+    assert "Confirm the address that you have" in asked.text
+    assert User.objects.get().email == "mistyped@example.com"
+    assert sign_in(Client(), "mistyped@example.com")["Location"] == "/"
+
+
+def test_an_address_that_somebody_took_meanwhile_is_not_confirmed(client, alice, mailoutbox):
+    sign_in(client, alice.email)
+    asked = client.post("/accounts/email/", {"email": "wanted@example.com", "action_add": ""})
+    client.post(asked["Location"], {"password": PASSWORD})
+    [mail] = [mail for mail in mailoutbox if mail.to == ["wanted@example.com"]]
+    make_user("wanted@example.com")
+    client.post(link_in(mail))
+    alice.refresh_from_db()
+    assert alice.email == "alice@example.com"
+
+
 def test_signing_out_everywhere_else(client, alice):
     elsewhere = Client()
     sign_in(elsewhere, alice.email)
@@ -229,3 +249,11 @@ def test_a_mail_is_plain_and_names_the_site(client, mailoutbox, confirmed_addres
     assert mail.subject == "Confirm your email address"
     assert "&" not in mail.body
     assert mail.body.startswith("Hello,")
+
+
+def test_a_mail_on_the_console_keeps_its_link_in_one_line(client, settings, capsys, confirmed_addresses_only):
+    settings.MAILERS = {"default": mailer({"EMAIL_BACKEND": "django.core.mail.backends.console.EmailBackend"})}
+    sign_up(client)
+    printed = capsys.readouterr().out
+    [address] = re.findall(r"^http://testserver(/accounts/confirm-email/\S+/)$", printed, re.MULTILINE)
+    assert "new@example.com" in client.get(address).text
