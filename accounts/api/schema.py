@@ -14,7 +14,7 @@ class _APIKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-
             "type": "http",
             "scheme": "bearer",
             "bearerFormat": "ck_…",
-            "description": "An API key, made at `/v1/api-keys` or in the settings; it has scopes.",
+            "description": "An API key, made at `/v1/api-keys` or with `manage.py make_api_key`; it has scopes.",
         }
 
 
