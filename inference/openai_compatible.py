@@ -95,6 +95,8 @@ def _chat_body(request: ChatRequest) -> dict[str, object]:
         "messages": messages_body(request.messages),
         "stream": True,
         "stream_options": {"include_usage": True, "continuous_usage_stats": True},
+        # llama.cpp notices a closed connection only when it writes; without this it finishes a long prefill for nobody.
+        "return_progress": True,
         **sampling_body(request.options),
         **_continuation(request.messages),
     }

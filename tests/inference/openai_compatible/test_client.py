@@ -126,6 +126,7 @@ async def test_a_new_answer_is_asked_for_without_those_fields(session):
         "model": "large",
         "stream": True,
         "stream_options": {"include_usage": True, "continuous_usage_stats": True},
+        "return_progress": True,
         "max_tokens": 7,
         "temperature": 0.5,
     }
