@@ -34,10 +34,10 @@ def expected_answer(
     return bounded(whole_answer(prompt, answer_tokens), max_new_tokens, stop).text
 
 
-def whole_answer(prompt: str, answer_tokens: int) -> Answer:
-    """The answer before any limit of the request."""
+def whole_answer(prompt: str, answer_tokens: int, *, at_most: int | None = None) -> Answer:
+    """The answer before any limit of the request; of a made-up one only the first `at_most` pieces."""
     directive = parse_directive(prompt)
-    pieces = _pieces(prompt, directive, answer_tokens)
+    pieces = _pieces(prompt, directive, answer_tokens, at_most)
     return Answer(pieces, directive.finish, has_eos=directive.finish == "stop" or not pieces)
 
 
@@ -67,14 +67,14 @@ def bounded(answer: Answer, max_new_tokens: int | None, stop: Sequence[str]) -> 
     return answer
 
 
-def _pieces(prompt: str, directive: Directive, answer_tokens: int) -> tuple[str, ...]:
+def _pieces(prompt: str, directive: Directive, answer_tokens: int, at_most: int | None) -> tuple[str, ...]:
     if directive.pieces is not None:
         return directive.pieces
     if directive.text is not None:
         return tuple(split_into_pieces(directive.text))
     if directive.echo:
         return tuple(split_into_pieces(directive.rest))
-    return made_up_pieces(prompt, answer_tokens if directive.tokens is None else directive.tokens)
+    return made_up_pieces(prompt, answer_tokens if directive.tokens is None else directive.tokens, at_most)
 
 
 def _cut_at_stop(answer: Answer, stop: Sequence[str]) -> Answer:

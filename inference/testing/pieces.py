@@ -21,7 +21,6 @@ _VOCABULARY: tuple[tuple[str, ...], ...] = (
     ("", "我"), ("", "很"), ("", "好"), (" ", "", "기"), ("", "", "", "🤗"), (" ", "", "", "😄"),
     ("", "", "👨", "\u200d", "", "👩"), ("", "\u2028"), ("\u0085",), ("e", "\u0301"),
 )  # fmt: skip
-_PLAIN = tuple(group for group in _VOCABULARY if len(group) == 1)
 
 
 def piece_id(text: str) -> int:
@@ -48,18 +47,19 @@ def spans(text: str) -> Iterator[tuple[str, int, int]]:
         offset += width
 
 
-@lru_cache(maxsize=4096)
-def made_up_pieces(prompt: str, token_count: int) -> tuple[str, ...]:
-    """Exactly `token_count` pieces, a pure function of the prompt's text."""
+@lru_cache(maxsize=64)
+def made_up_pieces(prompt: str, token_count: int, at_most: int | None = None) -> tuple[str, ...]:
+    """Exactly `token_count` pieces, a pure function of the prompt's text; `at_most` gives only so many of the first."""
     seed = int.from_bytes(blake2b(prompt.encode("utf-8", "surrogatepass"), digest_size=8).digest())
     random = Random(seed)  # noqa: S311
+    wanted = token_count if at_most is None else min(at_most, token_count)
     pieces: list[str] = []
-    for group in random.choices(_VOCABULARY, k=token_count):
+    for group in random.choices(_VOCABULARY, k=wanted):
         room = token_count - len(pieces)
-        if room == 0:
+        pieces.extend(group if len(group) <= room else ("." for _ in range(room)))
+        if len(pieces) >= wanted:
             break
-        pieces.extend(group if len(group) <= room else random.choice(_PLAIN))
-    return tuple(pieces)
+    return tuple(pieces[:wanted])
 
 
 def _with_empties(piece: str) -> list[str]:

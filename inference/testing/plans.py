@@ -24,19 +24,19 @@ class Plan:
 def plan_of(wanted: Wanted, settings: TwinSettings, *, index: int) -> Plan:
     """The answer within the limits of the request and of the server; raises `Rejected` by TGI's rules."""
     input_length = validate(wanted, settings)
+    asked = wanted.parameters.get("max_new_tokens")
+    room = settings.max_total_tokens - input_length
+    limit = room if asked is None else min(asked, room)
     directive = parse_directive(wanted.prompt.user)
     call = wanted.offer.call(directive.tool_call)
-    answer = answer_with(json.dumps(call.arguments)) if call else _text_answer(wanted, directive, settings)
-    room = settings.max_total_tokens - input_length
-    asked = wanted.parameters.get("max_new_tokens")
-    answer = bounded(answer, room if asked is None else min(asked, room), wanted.parameters.get("stop") or ())
-    return Plan(wanted, answer, input_length, index, call)
+    answer = answer_with(json.dumps(call.arguments)) if call else _text_answer(wanted, directive, settings, limit)
+    return Plan(wanted, bounded(answer, limit, wanted.parameters.get("stop") or ()), input_length, index, call)
 
 
-def _text_answer(wanted: Wanted, directive: Directive, settings: TwinSettings) -> Answer:
+def _text_answer(wanted: Wanted, directive: Directive, settings: TwinSettings, limit: int) -> Answer:
+    prompt = wanted.prompt
+    answer = whole_answer(prompt.user, settings.answer_tokens, at_most=None if prompt.partial else limit + 1)
     schema = grammar_schema(wanted.parameters.get("grammar"))
     if schema is not None and directive.text is None and directive.pieces is None:
         answer = answer_with(json.dumps(example_of(schema)))
-    else:
-        answer = whole_answer(wanted.prompt.user, settings.answer_tokens)
-    return remaining(answer, wanted.prompt.partial) if wanted.prompt.partial else answer
+    return remaining(answer, prompt.partial) if prompt.partial else answer

@@ -19,6 +19,13 @@ def test_a_made_up_answer_has_exactly_the_tokens_asked_for(prompt, token_count):
     assert len(made_up_pieces(prompt, token_count)) == token_count
 
 
+@given(st.integers(0, 100), st.integers(0, 100), st.integers(0, 1000))
+@settings(deadline=None)
+def test_the_first_pieces_of_an_answer_are_the_same_without_the_others(token_count, at_most, seed):
+    whole = made_up_pieces(f"prompt {seed}", token_count)
+    assert made_up_pieces(f"prompt {seed}", token_count, at_most) == whole[:at_most]
+
+
 def test_made_up_answers_hold_characters_that_need_several_tokens():
     pieces = made_up_pieces("any", 400)
     assert "" in pieces
