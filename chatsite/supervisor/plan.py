@@ -171,10 +171,12 @@ class Plan:
 
     def _celery(self) -> Component:
         # Threads: a killed process pool leaves children that wait for their work to end.
+        # As root Celery warns at length; its messages are JSON, so that there is nothing to warn of.
+        python = (sys.executable, "-W", "ignore:You're running the worker with superuser", "-m", "celery")
         options = ("--pool=threads", "--concurrency=2", "--loglevel=WARNING", "--without-gossip", "--without-mingle")
         return Component(
             name="celery",
-            command=(sys.executable, "-m", "celery", "-A", "chatsite", "worker", *options),
+            command=(*python, "--quiet", "-A", "chatsite", "worker", *options),
             environment=self.environment,
             is_ready=partial(self._reports_ready, "celery"),
             grace_seconds=5,
@@ -185,9 +187,9 @@ class Plan:
         options = ("--loglevel=WARNING", f"--schedule={schedule}", "--pidfile=")
         return Component(
             name="beat",
-            command=(sys.executable, "-m", "celery", "-A", "chatsite", "beat", *options),
+            command=(sys.executable, "-m", "celery", "--quiet", "-A", "chatsite", "beat", *options),
             environment=self.environment,
-            grace_seconds=3,
+            grace_seconds=6,
         )
 
     def _managed(

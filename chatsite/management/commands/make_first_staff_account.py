@@ -21,5 +21,5 @@ class Command(BaseCommand):
         password = secrets.token_urlsafe(12)
         with transaction.atomic():
             user = User.objects.create_superuser(EMAIL, password)
-            EmailAddress.objects.create(user=user, email=EMAIL, verified=True, primary=True)
+            EmailAddress.objects.update_or_create(user=user, email=EMAIL, defaults={"verified": True, "primary": True})
         self.stdout.write(f"sign in as {EMAIL} with the password {password} (shown only now; the admin is at /admin/)")

@@ -5,7 +5,7 @@ import sys
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
 from chatsite.supervisor.errors import StartError
 from chatsite.supervisor.guard import Guard
@@ -26,7 +26,7 @@ class Command(BaseCommand):
         except (StartError, ExceptionGroup) as error:
             if (reason := _start_error(error)) is None:
                 raise
-            raise CommandError(f"Not started: {reason}") from error
+            sys.exit(f"Not started: {reason}")
 
 
 def _run_stack(wishes: Wishes) -> None:
