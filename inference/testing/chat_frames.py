@@ -1,7 +1,6 @@
-"""The bytes of a chat stream's events: text and tool calls as TGI has them, and the other servers' chunks."""
+"""The bytes of a chat stream's events: text and tool calls."""
 
 import time
-from uuid import uuid4
 
 import orjson
 
@@ -79,44 +78,6 @@ class ToolFace(ChatFace):
         return event(payload, self._settings)
 
 
-class OpenAIFace:
-    """The chat stream of other servers: a role chunk, ids, the reason in a chunk of its own, cached tokens."""
-
-    def __init__(self, settings: TwinSettings, plan: Plan) -> None:
-        self._settings = settings
-        self._plan = plan
-        head = {"id": f"chatcmpl-{uuid4().hex}", "object": "chat.completion.chunk", "created": int(time.time())}
-        self._head = orjson.dumps(head | {"model": plan.wanted.model})[:-1]
-
-    def opening(self) -> list[bytes]:
-        """The role chunk."""
-        return [self._chunk(b'{"role":"assistant","content":""}')]
-
-    def token(self, token: Token) -> bytes:
-        """A chunk with the text; the reason comes in one without."""
-        text = b"" if token.is_special else self._chunk(b'{"content":%b}' % json_text(token.text))
-        return text if token.finish is None else text + self._chunk(b"{}", json_text(token.finish))
-
-    def closing(self) -> list[bytes]:
-        """The usage if asked for, then `[DONE]`."""
-        frames = []
-        if self._plan.wanted.include_usage:
-            usage = usage_of(self._plan) | {"prompt_tokens_details": {"cached_tokens": 0}}
-            frames.append(event(b'%b,"choices":[],"usage":%b}' % (self._head, orjson.dumps(usage)), self._settings))
-        return frames + done(self._settings)
-
-    def error(self, rejected: Rejected) -> list[bytes]:
-        """The error in vLLM's shape, and `[DONE]`."""
-        error = {"message": rejected.message, "type": rejected.error_type, "param": None, "code": rejected.status}
-        return [event(orjson.dumps({"error": error}), self._settings), *done(self._settings)]
-
-    def _chunk(self, delta: bytes, reason: bytes = b"null") -> bytes:
-        choice = b'{"index":0,"delta":%b,"logprobs":null,"finish_reason":%b}' % (delta, reason)
-        return event(b'%b,"choices":[%b]}' % (self._head, choice), self._settings)
-
-
-def chat_face(settings: TwinSettings, plan: Plan) -> ChatFace | OpenAIFace:
-    """How this server shows this answer."""
-    if settings.dialect == "openai":
-        return OpenAIFace(settings, plan)
+def chat_face(settings: TwinSettings, plan: Plan) -> ChatFace:
+    """How TGI shows this answer."""
     return ToolFace(settings, plan, plan.tool_call) if plan.tool_call else ChatFace(settings, plan)

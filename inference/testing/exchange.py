@@ -15,6 +15,7 @@ from inference.testing.engine import Overloaded, Seat
 from inference.testing.faults import Fault, FaultKind
 from inference.testing.frames import Face, tokens_of
 from inference.testing.ledger import Record
+from inference.testing.openai_dialect import without_stop_text
 from inference.testing.plans import Plan, plan_of
 from inference.testing.player import Ending, Player
 from inference.testing.refusals import json_response
@@ -59,6 +60,8 @@ class Exchange:
         if wrong is not None:
             headers["content-type"] = wrong.content_type
         response = web.StreamResponse(headers=headers | compute_headers(self._route.wanted))
+        if self._state.settings.dialect == "openai":
+            self._plan()  # a refusal comes before the headers
         response.enable_chunked_encoding()
         await response.prepare(self._request)
         try:
@@ -119,7 +122,12 @@ class Exchange:
 
     def _plan(self) -> list[Plan]:
         plans = (plan_of(wanted, self._state.settings, index=index) for index, wanted in enumerate(self._route.wanted))
-        return [replace(plan, answer=disturbed_answer(plan.answer, self._faults)) for plan in plans]
+        return [replace(plan, answer=disturbed_answer(self._shown(plan), self._faults)) for plan in plans]
+
+    def _shown(self, plan: Plan) -> Answer:
+        if self._state.settings.dialect == "tgi":
+            return plan.answer
+        return without_stop_text(plan.answer, plan.wanted.parameters.get("stop") or [])
 
     def _script(self, plans: list[Plan]) -> Script:
         faces = [self._route.face(plan) for plan in plans]

@@ -6,8 +6,9 @@ from inference.testing.documents import facts, prompt_tokens
 from inference.testing.faults import FaultKind
 from inference.testing.gate import read_body
 from inference.testing.metrics import exposition, huge_exposition
+from inference.testing.openai_dialect import as_tgi
 from inference.testing.refusals import json_response
-from inference.testing.requests import from_generate, render_chat, validate
+from inference.testing.requests import from_chat, from_generate, render_chat, validate
 from inference.testing.shapes import CHAT, GENERATE, check_shape
 from inference.testing.state import TwinState
 
@@ -32,6 +33,8 @@ class Facts:
         return web.Response()
 
     async def _info(self, _request: web.Request) -> web.Response:
+        if self._state.settings.dialect == "openai":
+            raise web.HTTPNotFound
         return json_response(facts(self._state.settings))
 
     async def _metrics(self, request: web.Request) -> web.Response:
@@ -42,10 +45,14 @@ class Facts:
 
     async def _models(self, _request: web.Request) -> web.Response:
         name = self._state.settings.model_id
-        model = {"id": name, "object": "model", "created": 0, "owned_by": name}
+        model: dict[str, object] = {"id": name, "object": "model", "created": 0, "owned_by": name}
+        if self._state.settings.dialect == "openai":
+            model["max_model_len"] = self._state.settings.max_total_tokens
         return json_response({"object": "list", "data": [model]})
 
     async def _tokenize(self, request: web.Request) -> web.Response:
+        if self._state.settings.dialect == "openai":
+            return await self._count(request)
         body = check_shape(await read_body(request), GENERATE)
         validate(from_generate(body, self._state.settings, stream=False), self._state.settings)
         return json_response(prompt_tokens(body["inputs"]))
@@ -54,3 +61,9 @@ class Facts:
         body = check_shape(await read_body(request), CHAT)
         text = render_chat(body["messages"]).text
         return json_response({"tokenize_response": prompt_tokens(text), "templated_text": text})
+
+    async def _count(self, request: web.Request) -> web.Response:
+        body = check_shape(as_tgi(await read_body(request)), CHAT)
+        tokens = [token["id"] for token in prompt_tokens(from_chat(body, self._state.settings).prompt.text)]
+        window = self._state.settings.max_total_tokens
+        return json_response({"count": len(tokens), "max_model_len": window, "tokens": tokens})

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from inference.testing.frames import plain_error
+from inference.testing.openai_dialect import error_document
 from inference.testing.refusals import json_response, struck_before_headers
 from inference.testing.rejections import Rejected, Unreadable
 from inference.testing.shapes import parse_json
@@ -55,13 +56,19 @@ class Gate:
             return await handler(request)
         except Rejected as rejected:
             self._state.failures[rejected.error_type] += 1
-            return json_response(plain_error(rejected), status=rejected.status)
+            return self._refused(rejected)
         except Unreadable as unreadable:
             return web.Response(text=unreadable.text, status=unreadable.status)
         except web.HTTPRequestEntityTooLarge:
             return web.Response(text="Failed to buffer the request body: length limit exceeded", status=413)
         except (web.HTTPNotFound, web.HTTPMethodNotAllowed) as error:
             return web.Response(status=error.status)
+
+    def _refused(self, rejected: Rejected) -> web.Response:
+        if self._state.settings.dialect == "tgi":
+            return json_response(plain_error(rejected), status=rejected.status)
+        body = error_document(rejected)
+        return json_response(body, status=body["error"]["code"])
 
     def _has_key(self, request: web.Request) -> bool:
         key = self._state.settings.api_key

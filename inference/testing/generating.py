@@ -15,6 +15,7 @@ from inference.testing.exchange import Exchange, Route
 from inference.testing.faults import Fault
 from inference.testing.frames import CompletionFace, GenerateFace
 from inference.testing.gate import read_body
+from inference.testing.openai_dialect import OpenAIFace, as_tgi, completion_document
 from inference.testing.refusals import struck_before_headers
 from inference.testing.rejections import Rejected, Unreadable
 from inference.testing.requests import Prompt, from_chat, from_completion, from_generate
@@ -88,8 +89,10 @@ class Generating:
 
     def _chat(self, body: object) -> Route:
         settings = self._state.settings
-        nullable = settings.version < (3, 2) or settings.dialect == "openai"
-        wanted = from_chat(check_shape(body, CHAT, null_options=nullable), settings)
+        if settings.dialect == "openai":
+            wanted = from_chat(check_shape(as_tgi(body), CHAT), settings)
+            return Route(partial(OpenAIFace, settings), lambda plans: completion_document(plans[0]), [wanted])
+        wanted = from_chat(check_shape(body, CHAT, null_options=settings.version < (3, 2)), settings)
         return Route(partial(chat_face, settings), lambda plans: chat_completion(settings, plans[0]), [wanted])
 
     def _completion(self, body: object) -> Route:

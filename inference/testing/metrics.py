@@ -5,6 +5,8 @@ from inference.testing.state import TwinState
 
 def exposition(state: TwinState) -> str:
     """Prometheus text with the names of TGI; a gauge that was never set is absent, as there."""
+    if state.settings.dialect == "openai":
+        return _vllm_exposition(state)
     engine, lines = state.engine, []
     if state.ledger.seen_count:
         lines += [
@@ -29,3 +31,9 @@ def huge_exposition(state: TwinState, size: int) -> str:
     """The same, behind so many bytes of histogram as a long-lived server has."""
     row = 'tgi_request_duration_bucket{le="0.00015"} 1\n'
     return "# TYPE tgi_request_duration histogram\n" + row * (size // len(row)) + exposition(state)
+
+
+def _vllm_exposition(state: TwinState) -> str:
+    labels = f'{{engine="0",model_name="{state.settings.model_id}"}}'
+    gauges = {"num_requests_waiting": state.engine.queued_count, "num_requests_running": state.engine.running_count}
+    return "".join(f"# TYPE vllm:{name} gauge\nvllm:{name}{labels} {value}.0\n" for name, value in gauges.items())

@@ -30,7 +30,8 @@ def plan_of(wanted: Wanted, settings: TwinSettings, *, index: int) -> Plan:
     directive = parse_directive(wanted.prompt.user)
     call = wanted.offer.call(directive.tool_call)
     answer = answer_with(json.dumps(call.arguments)) if call else _text_answer(wanted, directive, settings, limit)
-    return Plan(wanted, bounded(answer, limit, wanted.parameters.get("stop") or ()), input_length, index, call)
+    answer = bounded(answer, limit, wanted.parameters.get("stop") or ())
+    return Plan(wanted, answer, input_length, index, call)
 
 
 def _text_answer(wanted: Wanted, directive: Directive, settings: TwinSettings, limit: int) -> Answer:

@@ -33,6 +33,7 @@ class Wanted:
     stream: bool
     model: str
     include_usage: bool = False
+    counts_continuously: bool = False
     wants_logprobs: bool = False
     offer: Offer = NO_OFFER
 
@@ -68,12 +69,15 @@ def from_chat(body: dict[str, Any], settings: TwinSettings) -> Wanted:
         "details": True,
     }
     model = body.get("model") or "tgi"
+    is_tgi = settings.dialect == "tgi"
+    options = body.get("stream_options") or {}
     return Wanted(
-        render_chat(body["messages"]),
+        render_chat(body["messages"], continues=is_tgi or bool(body.get("continue_final_message")), trims=is_tgi),
         parameters,
         stream=body.get("stream", False),
         model=settings.model_id if model == "tgi" else model,
-        include_usage=(body.get("stream_options") or {}).get("include_usage", False),
+        include_usage=options.get("include_usage", False),
+        counts_continuously=options.get("continuous_usage_stats", False),
         wants_logprobs=bool(body.get("logprobs")),
         offer=offer_of(body),
     )
@@ -103,15 +107,15 @@ def from_completion(body: dict[str, Any], settings: TwinSettings) -> list[Wanted
     return [Wanted(read_prompt(text), parameters, body.get("stream", False), settings.model_id) for text in prompts]
 
 
-def render_chat(messages: list[dict[str, Any]]) -> Prompt:
-    """The chat template of the twin. A last assistant message is left open, right-trimmed, to be continued."""
+def render_chat(messages: list[dict[str, Any]], *, continues: bool = True, trims: bool = True) -> Prompt:
+    """The chat template of the twin. A last assistant message is left open to be continued, right-trimmed by TGI."""
     if not messages:
         raise Rejected("template_error", "Template error: undefined value (in chat template)")
     turns = [f"<|im_start|>{message['role']}\n{_content(message)}{_TURN_END}\n" for message in messages]
     users = [_content(message) for message in messages if message["role"] == "user"]
     partial = ""
-    if messages and messages[-1]["role"] == "assistant":
-        partial = _content(messages[-1]).rstrip()
+    if continues and messages[-1]["role"] == "assistant":
+        partial = _content(messages[-1]).rstrip() if trims else _content(messages[-1])
         turns[-1] = _ASSISTANT_TURN + partial
     else:
         turns.append(_ASSISTANT_TURN)

@@ -342,14 +342,3 @@ async def test_an_old_version_has_the_old_shapes(twin, say):
     assert "input_length" not in last["details"]
     failed = await say(directive(text="old", fault={"kind": "error"}))
     assert b'"error_type":"generation"' in failed.body
-
-
-async def test_the_openai_dialect_opens_with_a_role_and_counts_cached_tokens(twin, say):
-    twin.change(dialect="openai")
-    response = await say(directive(text="a b"), stream_options={"include_usage": True})
-    first, *_, usage = response.frames()
-    assert first["choices"][0]["delta"] == {"role": "assistant", "content": ""}
-    assert first["id"].startswith("chatcmpl-")
-    assert usage["choices"] == []
-    assert usage["usage"]["prompt_tokens_details"] == {"cached_tokens": 0}
-    assert chat_text(response) == "a b"
