@@ -1,5 +1,6 @@
 """The whole site as real processes: model server (the twin), web and worker, on a database of its own."""
 
+import json
 import os
 import socket
 import subprocess
@@ -9,7 +10,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -31,6 +32,8 @@ class Site:
     url: str
     twin: TwinProcess
     environment: dict[str, str]
+    people: list[dict[str, str]] = field(default_factory=list)
+    limited: dict[str, str] = field(default_factory=dict)
 
     def manage(self, *arguments: str) -> str:
         """Run a management command and return what it printed."""
@@ -59,6 +62,8 @@ def running_site() -> Iterator[Site]:
         }
         site = Site(f"http://127.0.0.1:{port}", twin, environment)
         site.manage("migrate", "--verbosity=0")
+        made = site.manage("shell", "--no-imports", "-c", "from tests.browser.people import make_people; make_people()")
+        site.people, site.limited = (json.loads(made)[name] for name in ("people", "limited"))
         web = ["-m", "daphne", "-b", "127.0.0.1", "-p", str(port), "chatsite.asgi:application"]
         stack.enter_context(_process(web, environment, home / "web.log"))
         stack.enter_context(_process(["manage.py", "run_inference_worker"], environment, home / "worker.log"))
