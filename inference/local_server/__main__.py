@@ -4,6 +4,7 @@ import argparse
 import ctypes
 import os
 import signal
+import socket
 import sys
 
 from aiohttp import web
@@ -26,11 +27,14 @@ def main() -> int:
     if not arguments.outlive_parent:
         _die_with_parent()
     model = LOCAL_MODELS[arguments.model]
+    address = f"http://{arguments.host}:{arguments.port}"
     try:
+        listener = _bind(arguments.host, arguments.port)
         weights = weights_path(model)
+    except OSError as error:
+        return _fail(f"{address} cannot be served: {error.strerror}. Choose another --port or --host.")
     except WeightsError as error:
-        print(error, file=sys.stderr)
-        return 1
+        return _fail(str(error))
     say(f"{model.alias}: loading {weights}")
     running = RunningEngine(
         EngineSettings(
@@ -46,21 +50,29 @@ def main() -> int:
         max_concurrent_requests=arguments.max_concurrent_requests or _REQUESTS_PER_SEAT * arguments.parallel,
         api_key=os.environ.get("API_KEY") or None,
     )
-    address = f"http://{arguments.host}:{arguments.port}"
-    try:
-        web.run_app(
-            build_app(running, model, settings),
-            host=arguments.host,
-            port=arguments.port,
-            handler_cancellation=True,
-            shutdown_timeout=_GRACE_SECONDS,
-            access_log=None,
-            print=lambda _: say(f"{model.alias}: serving {model.model_id} at {address}"),
-        )
-    except OSError as error:
-        print(f"{address} cannot be served: {error.strerror}. Choose another --port.", file=sys.stderr)
-        return 1
+    web.run_app(
+        build_app(running, model, settings),
+        sock=listener,
+        handler_cancellation=True,
+        shutdown_timeout=_GRACE_SECONDS,
+        access_log=None,
+        print=lambda _: say(f"{model.alias}: serving {model.model_id} at {address}"),
+    )
     return 0
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    """Takes the port at once; connections are refused until the model is loaded, as with TGI."""
+    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    listener = socket.socket(family, kind, protocol)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(address)
+    return listener
+
+
+def _fail(sentence: str) -> int:
+    print(sentence, file=sys.stderr)
+    return 1
 
 
 def _read_arguments() -> argparse.Namespace:

@@ -3,7 +3,8 @@
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -164,16 +165,19 @@ def _sha256(path: Path, progress: Progress) -> str:
     return digest.hexdigest()
 
 
-def _one_at_a_time(lock_path: Path, model: LocalModel) -> FileLock:
+@contextmanager
+def _one_at_a_time(lock_path: Path, model: LocalModel) -> Iterator[None]:
     """Another checkout may be fetching the same file: wait for it, and say so."""
     lock = FileLock(lock_path)
-    while True:
+    while not lock.is_locked:
         try:
             lock.acquire(timeout=_LOCK_CHECK_SECONDS)
         except Timeout:
             say(f"{model.alias}: waiting for another process that is fetching it")
-        else:
-            return lock
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _disk_sentence(error: OSError, folder: Path) -> str:

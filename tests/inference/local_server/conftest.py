@@ -28,17 +28,17 @@ class ServedModel:
     url: str
     running: RunningEngine
 
-    def busy_slots(self) -> int:
+    def slots(self) -> list[dict]:
         request = Request(self.running.url + "/slots", headers={"authorization": f"Bearer {self.running.api_key}"})
         with urlopen(request) as response:
-            return sum(slot["is_processing"] for slot in json.load(response))
+            return json.load(response)
 
     def is_idle(self) -> bool:
-        return self.busy_slots() == 0
+        return not any(slot["is_processing"] for slot in self.slots())
 
     async def gauge(self, name: str) -> float:
         page = (await raw_http.get(self.url, "/metrics")).text
-        return next(float(line.split()[1]) for line in page.splitlines() if line.startswith(f"{name} "))
+        return next((float(line.split()[1]) for line in page.splitlines() if line.startswith(f"{name} ")), 0.0)
 
     async def until(self, condition: Callable[[], bool], seconds: float) -> float:
         """Waits until `condition` holds and returns after how many seconds it did."""
