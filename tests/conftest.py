@@ -12,6 +12,8 @@ from django.db.models.signals import post_migrate
 
 def pytest_configure() -> None:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    # Nothing is collected in a test run, and WhiteNoise warns of the missing folder unless it looks files up as asked.
+    settings.WHITENOISE_AUTOREFRESH = True
     settings.STORAGES = {
         **settings.STORAGES,
         "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
