@@ -102,6 +102,21 @@ async def test_a_finished_answer_leaves_its_connection_for_the_next(session):
         assert server.connections == 1
 
 
+async def test_a_connection_is_kept_even_if_the_body_ends_a_little_after_the_last_event(session):
+    async def script(exchange):
+        await exchange.start_stream()
+        await exchange.send_frames(delta("Hi", "stop"), "[DONE]")
+        for _ in range(10):  # the client has read the last event by then
+            await asyncio.sleep(0)
+        await exchange.end()
+
+    async with scripted_server(script) as server:
+        client = TGIClient(server.url, session=session)
+        for _ in range(3):
+            await ask(client)
+        assert server.connections == 1
+
+
 async def test_an_answer_that_is_read_to_its_finish_leaves_its_connection_even_if_it_is_closed_there(session):
     async with scripted_server(stream_of(delta("Hi", "stop"), usage(5, 1), "[DONE]")) as server:
         client = TGIClient(server.url, session=session)
