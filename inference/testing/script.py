@@ -27,3 +27,14 @@ class Step(NamedTuple):
 
 type Script = Iterator[Step]
 """Advanced only when a step is due. One that runs out ends the body as HTTP wants it ended."""
+
+
+def up_to(script: Script, token_count: int) -> Script:
+    """The script until so many tokens are sent; the rest of it is left to the caller."""
+    sent = 0
+    while sent < token_count:
+        step = next(script, None)
+        if step is None:
+            return
+        sent += step.token_count
+        yield step
