@@ -74,6 +74,7 @@ class RunningSite:
             "MODEL_FLEET": fleet,
             "SITE_URL": self.url,
             "DEBUG": "true",
+            "MAX_ANSWER_TOKENS": "8192",
             "PYTHONUNBUFFERED": "1",
             "PYTHONWARNINGS": "default",
             **self.environment,
@@ -140,7 +141,12 @@ def running_site(
     *, twins: int = 1, twin_settings: TwinSettings | None = None, log: Path | None = None, **environment: str
 ) -> Iterator[RunningSite]:
     """A site for as long as the block lasts."""
-    started = [TwinProcess(twin_settings or TwinSettings(token_ms=2, prefill_ms=5)) for _ in range(twins)]
+    started = [
+        TwinProcess(
+            twin_settings or TwinSettings(token_ms=2, prefill_ms=5, max_input_tokens=99_000, max_total_tokens=100_000)
+        )
+        for _ in range(twins)
+    ]
     site = RunningSite(started, environment, log=log)
     try:
         for twin in started:

@@ -61,7 +61,17 @@ def _start_valkey(home: Path) -> None:
 
 
 def _spawn(command: list[str], log: Path, stop: signal.Signals, privileges: Privileges) -> subprocess.Popen[bytes]:
-    leashed = [sys.executable, "-I", "-S", leash.__file__, str(int(stop)), str(os.getpid()), privileges.owner, *command]
+    leashed = [
+        sys.executable,
+        "-I",
+        "-S",
+        leash.__file__,
+        str(int(stop)),
+        str(os.getpid()),
+        privileges.owner,
+        "0",
+        *command,
+    ]
     with log.open("wb") as output:
         server = subprocess.Popen(
             [*privileges.prefix, *leashed],

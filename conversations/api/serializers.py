@@ -4,9 +4,9 @@ from typing import Any
 
 from rest_framework import serializers
 
-from accounts.api.serializers import StrictSerializer
 from conversations.models import Conversation, Generation, Message
 from conversations.services.conversations import MOST_INSTRUCTION_CHARACTERS, MOST_TITLE_CHARACTERS
+from foundation.serializers import StrictSerializer, TextField
 
 _MOST_STOP_SEQUENCES = 4
 
@@ -14,21 +14,17 @@ _MOST_STOP_SEQUENCES = 4
 class NewConversationSerializer(StrictSerializer):
     """The conversation to be made."""
 
-    title = serializers.CharField(max_length=MOST_TITLE_CHARACTERS, allow_blank=True, default="")
-    model = serializers.CharField(max_length=100, allow_blank=True, default="")
-    instructions = serializers.CharField(
-        max_length=MOST_INSTRUCTION_CHARACTERS, allow_blank=True, default="", trim_whitespace=False
-    )
+    title = TextField(max_length=MOST_TITLE_CHARACTERS, allow_blank=True, default="")
+    model = TextField(max_length=100, allow_blank=True, default="")
+    instructions = TextField(max_length=MOST_INSTRUCTION_CHARACTERS, allow_blank=True, default="")
 
 
 class ChangedConversationSerializer(StrictSerializer):
     """What is to change; whatever is left out stays."""
 
-    title = serializers.CharField(max_length=MOST_TITLE_CHARACTERS, allow_blank=True, required=False)
-    model = serializers.CharField(max_length=100, allow_blank=True, required=False)
-    instructions = serializers.CharField(
-        max_length=MOST_INSTRUCTION_CHARACTERS, allow_blank=True, required=False, trim_whitespace=False
-    )
+    title = TextField(max_length=MOST_TITLE_CHARACTERS, allow_blank=True, required=False)
+    model = TextField(max_length=100, allow_blank=True, required=False)
+    instructions = TextField(max_length=MOST_INSTRUCTION_CHARACTERS, allow_blank=True, required=False)
     pinned = serializers.BooleanField(required=False)
     archived = serializers.BooleanField(required=False)
     active_message_id = serializers.UUIDField(required=False, allow_null=True)
@@ -80,7 +76,7 @@ class OptionsSerializer(StrictSerializer):
     top_p = serializers.FloatField(min_value=0.000001, max_value=1, required=False)
     seed = serializers.IntegerField(min_value=0, max_value=2**63 - 1, required=False)
     stop = serializers.ListField(
-        child=serializers.CharField(max_length=100, trim_whitespace=False),
+        child=TextField(max_length=100),
         max_length=_MOST_STOP_SEQUENCES,
         required=False,
     )
@@ -89,11 +85,11 @@ class OptionsSerializer(StrictSerializer):
 class NewMessageSerializer(StrictSerializer):
     """What the user says. Only `content` is needed."""
 
-    content = serializers.CharField(trim_whitespace=False, allow_blank=True)
-    model = serializers.CharField(max_length=100, required=False, allow_null=True)
+    content = TextField(allow_blank=True)
+    model = TextField(max_length=100, required=False, allow_null=True)
     parent_id = serializers.UUIDField(required=False, allow_null=True)
     document_ids = serializers.ListField(child=serializers.UUIDField(), required=False)
-    tools = serializers.ListField(child=serializers.CharField(max_length=100), required=False)
+    tools = serializers.ListField(child=TextField(max_length=100), required=False)
     options = OptionsSerializer(required=False)
     stream = serializers.BooleanField(required=False, default=True)
     background = serializers.BooleanField(required=False, default=False)
@@ -112,7 +108,7 @@ class NewMessageSerializer(StrictSerializer):
 class RegenerateSerializer(StrictSerializer):
     """How to write the other answer."""
 
-    model = serializers.CharField(max_length=100, required=False, allow_null=True)
+    model = TextField(max_length=100, required=False, allow_null=True)
     stream = serializers.BooleanField(required=False, default=True)
 
 

@@ -2,13 +2,13 @@
 
 import django.db.models.deletion
 import django.utils.timezone
-import foundation.ids
 from django.conf import settings
 from django.db import migrations, models
 
+import foundation.ids
+
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
@@ -17,111 +17,198 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name='Message',
+            name="Message",
             fields=[
-                ('id', models.UUIDField(default=foundation.ids.new_id, editable=False, primary_key=True, serialize=False)),
-                ('role', models.CharField(choices=[('user', 'User'), ('assistant', 'Assistant')], max_length=16)),
-                ('content', models.TextField(blank=True)),
-                ('status', models.CharField(choices=[('queued', 'Queued'), ('running', 'Running'), ('complete', 'Complete'), ('cancelled', 'Cancelled'), ('blocked', 'Blocked'), ('failed', 'Failed')], default='complete', max_length=16)),
-                ('finish_reason', models.CharField(blank=True, max_length=16)),
-                ('model', models.CharField(blank=True, max_length=100)),
-                ('tokens_in', models.PositiveIntegerField(blank=True, null=True)),
-                ('tokens_cached', models.PositiveIntegerField(blank=True, null=True)),
-                ('tokens_out', models.PositiveIntegerField(blank=True, null=True)),
-                ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
+                (
+                    "id",
+                    models.UUIDField(default=foundation.ids.new_id, editable=False, primary_key=True, serialize=False),
+                ),
+                ("role", models.CharField(choices=[("user", "User"), ("assistant", "Assistant")], max_length=16)),
+                ("content", models.TextField(blank=True)),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("queued", "Queued"),
+                            ("running", "Running"),
+                            ("complete", "Complete"),
+                            ("cancelled", "Cancelled"),
+                            ("blocked", "Blocked"),
+                            ("failed", "Failed"),
+                        ],
+                        default="complete",
+                        max_length=16,
+                    ),
+                ),
+                ("finish_reason", models.CharField(blank=True, max_length=16)),
+                ("model", models.CharField(blank=True, max_length=100)),
+                ("tokens_in", models.PositiveIntegerField(blank=True, null=True)),
+                ("tokens_cached", models.PositiveIntegerField(blank=True, null=True)),
+                ("tokens_out", models.PositiveIntegerField(blank=True, null=True)),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
             ],
         ),
         migrations.CreateModel(
-            name='Conversation',
+            name="Conversation",
             fields=[
-                ('id', models.UUIDField(default=foundation.ids.new_id, editable=False, primary_key=True, serialize=False)),
-                ('title', models.CharField(blank=True, max_length=200)),
-                ('is_title_chosen', models.BooleanField(default=False, help_text='Whether the user gave the title.')),
-                ('model', models.CharField(blank=True, help_text="The model's alias; empty means the site's default.", max_length=100)),
-                ('instructions', models.TextField(blank=True)),
-                ('pinned', models.BooleanField(default=False)),
-                ('archived', models.BooleanField(default=False)),
-                ('temporary', models.BooleanField(default=False)),
-                ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('updated_at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='conversations', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.UUIDField(default=foundation.ids.new_id, editable=False, primary_key=True, serialize=False),
+                ),
+                ("title", models.CharField(blank=True, max_length=200)),
+                ("is_title_chosen", models.BooleanField(default=False, help_text="Whether the user gave the title.")),
+                (
+                    "model",
+                    models.CharField(
+                        blank=True, help_text="The model's alias; empty means the site's default.", max_length=100
+                    ),
+                ),
+                ("instructions", models.TextField(blank=True)),
+                ("pinned", models.BooleanField(default=False)),
+                ("archived", models.BooleanField(default=False)),
+                ("temporary", models.BooleanField(default=False)),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
+                ("updated_at", models.DateTimeField(default=django.utils.timezone.now)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="conversations",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Generation',
+            name="Generation",
             fields=[
-                ('message', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='generation', serialize=False, to='conversations.message')),
-                ('status', models.CharField(choices=[('queued', 'Queued'), ('running', 'Running'), ('complete', 'Complete'), ('cancelled', 'Cancelled'), ('blocked', 'Blocked'), ('failed', 'Failed')], default='queued', max_length=16)),
-                ('attempt', models.PositiveSmallIntegerField(default=0)),
-                ('priority_class', models.CharField(max_length=16)),
-                ('model', models.CharField(help_text='The alias that was asked for.', max_length=100)),
-                ('model_version', models.CharField(blank=True, max_length=200)),
-                ('replica', models.CharField(blank=True, max_length=200)),
-                ('options', models.JSONField(default=dict, help_text='max_tokens, temperature, top_p, seed, stop.')),
-                ('is_background', models.BooleanField(default=False, help_text='Goes on when nobody watches.')),
-                ('cancel_requested_at', models.DateTimeField(blank=True, null=True)),
-                ('queued_at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('enqueued_at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('deadline', models.DateTimeField(help_text='When a generation that still waits is given up.')),
-                ('started_at', models.DateTimeField(blank=True, null=True)),
-                ('first_token_at', models.DateTimeField(blank=True, null=True)),
-                ('finished_at', models.DateTimeField(blank=True, null=True)),
-                ('lease_expires_at', models.DateTimeField(blank=True, null=True)),
-                ('finish_reason', models.CharField(blank=True, max_length=16)),
-                ('error_code', models.CharField(blank=True, max_length=64)),
-                ('error_message', models.TextField(blank=True)),
+                (
+                    "message",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="generation",
+                        serialize=False,
+                        to="conversations.message",
+                    ),
+                ),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("queued", "Queued"),
+                            ("running", "Running"),
+                            ("complete", "Complete"),
+                            ("cancelled", "Cancelled"),
+                            ("blocked", "Blocked"),
+                            ("failed", "Failed"),
+                        ],
+                        default="queued",
+                        max_length=16,
+                    ),
+                ),
+                ("attempt", models.PositiveSmallIntegerField(default=0)),
+                ("priority_class", models.CharField(max_length=16)),
+                ("model", models.CharField(help_text="The alias that was asked for.", max_length=100)),
+                ("model_version", models.CharField(blank=True, max_length=200)),
+                ("replica", models.CharField(blank=True, max_length=200)),
+                ("options", models.JSONField(default=dict, help_text="max_tokens, temperature, top_p, seed, stop.")),
+                ("is_background", models.BooleanField(default=False, help_text="Goes on when nobody watches.")),
+                ("cancel_requested_at", models.DateTimeField(blank=True, null=True)),
+                ("queued_at", models.DateTimeField(default=django.utils.timezone.now)),
+                ("enqueued_at", models.DateTimeField(default=django.utils.timezone.now)),
+                ("deadline", models.DateTimeField(help_text="When a generation that still waits is given up.")),
+                ("started_at", models.DateTimeField(blank=True, null=True)),
+                ("first_token_at", models.DateTimeField(blank=True, null=True)),
+                ("finished_at", models.DateTimeField(blank=True, null=True)),
+                ("lease_expires_at", models.DateTimeField(blank=True, null=True)),
+                ("finish_reason", models.CharField(blank=True, max_length=16)),
+                ("error_code", models.CharField(blank=True, max_length=64)),
+                ("error_message", models.TextField(blank=True)),
             ],
         ),
         migrations.AddField(
-            model_name='message',
-            name='conversation',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='messages', to='conversations.conversation'),
+            model_name="message",
+            name="conversation",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE, related_name="messages", to="conversations.conversation"
+            ),
         ),
         migrations.AddField(
-            model_name='message',
-            name='parent',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='children', to='conversations.message'),
+            model_name="message",
+            name="parent",
+            field=models.ForeignKey(
+                blank=True,
+                null=True,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="children",
+                to="conversations.message",
+            ),
         ),
         migrations.AddField(
-            model_name='conversation',
-            name='active_message',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='conversations.message'),
+            model_name="conversation",
+            name="active_message",
+            field=models.ForeignKey(
+                blank=True,
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="+",
+                to="conversations.message",
+            ),
         ),
         migrations.CreateModel(
-            name='IdempotencyKey',
+            name="IdempotencyKey",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('key', models.CharField(max_length=255)),
-                ('request_digest', models.BinaryField(max_length=32)),
-                ('created_at', models.DateTimeField(db_index=True, default=django.utils.timezone.now)),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('generation', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='conversations.generation')),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("key", models.CharField(max_length=255)),
+                ("request_digest", models.BinaryField(max_length=32)),
+                ("created_at", models.DateTimeField(db_index=True, default=django.utils.timezone.now)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+                (
+                    "generation",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="conversations.generation"
+                    ),
+                ),
             ],
         ),
         migrations.AddField(
-            model_name='generation',
-            name='conversation',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='generations', to='conversations.conversation'),
+            model_name="generation",
+            name="conversation",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE, related_name="generations", to="conversations.conversation"
+            ),
         ),
         migrations.AddField(
-            model_name='generation',
-            name='user',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='generations', to=settings.AUTH_USER_MODEL),
+            model_name="generation",
+            name="user",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE, related_name="generations", to=settings.AUTH_USER_MODEL
+            ),
         ),
         migrations.AddIndex(
-            model_name='message',
-            index=models.Index(fields=['conversation', 'id'], name='message_by_conversation'),
+            model_name="message",
+            index=models.Index(fields=["conversation", "id"], name="message_by_conversation"),
         ),
         migrations.AddIndex(
-            model_name='conversation',
-            index=models.Index(fields=['user', '-updated_at', '-id'], name='conversation_by_user_recent'),
+            model_name="conversation",
+            index=models.Index(fields=["user", "-updated_at", "-id"], name="conversation_by_user_recent"),
         ),
         migrations.AddConstraint(
-            model_name='idempotencykey',
-            constraint=models.UniqueConstraint(fields=('user', 'key'), name='one_generation_per_idempotency_key'),
+            model_name="idempotencykey",
+            constraint=models.UniqueConstraint(fields=("user", "key"), name="one_generation_per_idempotency_key"),
         ),
         migrations.AddIndex(
-            model_name='generation',
-            index=models.Index(condition=models.Q(('status__in', ('queued', 'running'))), fields=['status', 'message'], name='generation_under_way'),
+            model_name="generation",
+            index=models.Index(
+                condition=models.Q(("status__in", ("queued", "running"))),
+                fields=["status", "message"],
+                name="generation_under_way",
+            ),
         ),
     ]

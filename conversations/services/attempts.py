@@ -163,6 +163,8 @@ def finish(attempt: Attempt, outcome: Outcome) -> bool:
     """End a generation: answer, reason, token counts and usage in one transaction. Say whether it was ours to end."""
     now = timezone.now()
     with transaction.atomic():
+        # The conversation first, as whoever deletes it does: in another order the two could lock each other out.
+        Conversation.objects.filter(pk=attempt.conversation_id).update(updated_at=now)
         ours = Generation.objects.filter(
             pk=attempt.generation_id, attempt=attempt.number, status=Message.Status.RUNNING
         ).update(
@@ -177,6 +179,7 @@ def finish(attempt: Attempt, outcome: Outcome) -> bool:
             model_version=outcome.model_version,
         )
         if not ours:
+            transaction.set_rollback(True)
             return False
         Message.objects.filter(pk=attempt.generation_id).update(
             content=outcome.content,
@@ -195,7 +198,6 @@ def finish(attempt: Attempt, outcome: Outcome) -> bool:
             tokens_cached=outcome.tokens_cached,
             tokens_out=outcome.tokens_out,
         )
-        Conversation.objects.filter(pk=attempt.conversation_id).update(updated_at=now)
     return True
 
 

@@ -4,7 +4,6 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.utils import timezone
 
 from accounts.models import User
 from conversations import queries
@@ -62,15 +61,11 @@ def delete(*, user: User, conversation_id: UUID) -> None:
     for generation_id in under_way:
         generations.request_cancel(generation_id)
     with transaction.atomic():
+        Conversation.objects.select_for_update().filter(pk=conversation_id).first()
         ids = list(conversation.generations.values_list("pk", flat=True))
         conversation.delete()
         transaction.on_commit(lambda: generations.forget_streams(ids), robust=True)
     _tell(conversation, "conversation_deleted", conversation_id=conversation_id)
-
-
-def touch(conversation_id: UUID) -> None:
-    """Mark a conversation as changed now."""
-    Conversation.objects.filter(pk=conversation_id).update(updated_at=timezone.now())
 
 
 def _check(values: dict[str, Any]) -> None:

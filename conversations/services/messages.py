@@ -1,15 +1,13 @@
 """Sending a message, and asking for another answer."""
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
 from uuid import UUID
 
-import orjson
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from accounts import quotas
@@ -20,19 +18,18 @@ from conversations.broadcasts import broadcast_soon
 from conversations.exceptions import (
     ContentTooLong,
     GenerationInProgress,
-    IdempotencyConflict,
     InvalidRequest,
     NotFound,
 )
-from conversations.models import Conversation, Generation, IdempotencyKey, Message
-from conversations.services import generations
+from conversations.models import Conversation, Generation, Message
+from conversations.services import generations, idempotency
 from conversations.services.conversations import new_conversation
+from conversations.services.idempotency import digest_of
 from foundation.ids import new_id
 from foundation.text import is_storable, truncated
 from inference.catalog import current_catalog
 from inference.jobs import Job
 
-MOST_KEY_CHARACTERS = 255
 _TITLE_CHARACTERS = 60
 
 
@@ -59,6 +56,23 @@ class Sent:
     is_repeat: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _NewIds:
+    """Ids in the order of the messages, because messages are listed by their ids."""
+
+    question: UUID
+    answer: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """How the answer is to be written."""
+
+    model: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    is_background: bool = False
+
+
 def send(*, user: User, conversation_id: UUID | None, message: NewMessage, idempotency_key: str | None = None) -> Sent:
     """Store a message and its empty answer, and have the answer written. When this returns, both are durable.
 
@@ -67,23 +81,26 @@ def send(*, user: User, conversation_id: UUID | None, message: NewMessage, idemp
     `RequestsExceeded`, `UnknownModel`.
     """
     _check_content(message.content)
-    digest = _digest("send", conversation_id, message)
+    digest = digest_of("send", conversation_id, message)
 
-    def write(allowance_for: UUID) -> Generation:
+    def write(ids: _NewIds) -> Generation:
         conversation = _conversation_to_write(user, conversation_id, message)
         model = current_catalog().find(message.model or conversation.model or None).alias
         parent = _parent_in(conversation, message.parent)
-        question = Message(conversation=conversation, parent=parent, role=Message.Role.USER, content=message.content)
-        return _write(user, conversation, question, allowance_for, model, message.options, message.is_background)
+        question = Message(
+            id=ids.question, conversation=conversation, parent=parent, role=Message.Role.USER, content=message.content
+        )
+        request = _Request(model, message.options, message.is_background)
+        return _write(user, conversation, question, ids.answer, request)
 
     return _once(user, idempotency_key, digest, write)
 
 
 def regenerate(*, user: User, message_id: UUID, model: str | None = None, idempotency_key: str | None = None) -> Sent:
     """Have another answer written beside an existing one (or to a user message). Raises what `send` raises."""
-    digest = _digest("regenerate", message_id, model)
+    digest = digest_of("regenerate", message_id, model)
 
-    def write(allowance_for: UUID) -> Generation:
+    def write(ids: _NewIds) -> Generation:
         message = queries.message_of(user.id, message_id)
         conversation = _locked(user, message.conversation_id)
         message.refresh_from_db()
@@ -93,61 +110,35 @@ def regenerate(*, user: User, message_id: UUID, model: str | None = None, idempo
         if question is None:
             raise InvalidRequest("This answer follows no message, so it cannot be written again.", param="message_id")
         chosen = current_catalog().find(model or message.model or conversation.model or None).alias
-        return _write(user, conversation, question, allowance_for, chosen, {}, False)
+        return _write(user, conversation, question, ids.answer, _Request(chosen))
 
     return _once(user, idempotency_key, digest, write)
 
 
-def _once(user: User, idempotency_key: str | None, digest: bytes, write: Callable[[UUID], Generation]) -> Sent:
+def _once(user: User, key: str | None, digest: bytes, write: Callable[[_NewIds], Generation]) -> Sent:
     """Reserve, write and commit; or find what the same key has made before."""
-    if idempotency_key is not None:
-        _check_key(idempotency_key)
-    generation_id = new_id()
+    if key is not None:
+        idempotency.check_key(key)
+    ids = _NewIds(new_id(), new_id())
     allowance: RequestAllowance | None = None
     try:
         with transaction.atomic():
-            made = _made_before(user, idempotency_key, digest) if idempotency_key is not None else None
+            made = idempotency.made_before(user, key, digest) if key is not None else None
             if made is None:
                 allowance = quotas.reserve_request(
-                    user.id, user.tier, request_id=generation_id, requests_under_way=_requests_under_way
+                    user.pk, user.tier, request_id=ids.answer, requests_under_way=_requests_under_way
                 )
-                generation = write(generation_id)
-                if idempotency_key is not None:
-                    IdempotencyKey.objects.create(
-                        user=user, key=idempotency_key, request_digest=digest, generation=generation
-                    )
+                generation = write(ids)
+                if key is not None:
+                    idempotency.keep(user, key, digest, generation)
     except BaseException:
         if allowance is not None:
-            quotas.release_request(user.id, allowance)
+            quotas.release_request(user.pk, allowance)
         raise
     if made is not None:
-        return _sent(made, quotas.peek(user.id, user.tier), is_repeat=True)
+        return _sent(made, quotas.peek(user.pk, user.tier), is_repeat=True)
     assert allowance is not None
     return _sent(generation, allowance, is_repeat=False)
-
-
-def _made_before(user: User, idempotency_key: str, digest: bytes) -> Generation | None:
-    """Wait for any call with the same key that is under way, then return what it made."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"{user.id}:{idempotency_key}"])
-    found = (
-        IdempotencyKey.objects.select_related(
-            "generation__message__parent", "generation__conversation", "generation__user__tier"
-        )
-        .filter(user=user, key=idempotency_key)
-        .first()
-    )
-    if found is None:
-        return None
-    if found.created_at < timezone.now() - timedelta(hours=settings.IDEMPOTENCY_KEEP_HOURS):
-        found.delete()
-        return None
-    if bytes(found.request_digest) != digest:
-        raise IdempotencyConflict(
-            "This Idempotency-Key was used for another request; take a new key for a new message.",
-            param="Idempotency-Key",
-        )
-    return found.generation
 
 
 def _write(
@@ -155,9 +146,7 @@ def _write(
     conversation: Conversation,
     question: Message,
     generation_id: UUID,
-    model: str,
-    options: Mapping[str, Any],
-    is_background: bool,
+    request: _Request,
 ) -> Generation:
     """Insert the empty answer with its generation, and the question where it is new; show this branch."""
     now = timezone.now()
@@ -168,7 +157,7 @@ def _write(
         parent=question,
         role=Message.Role.ASSISTANT,
         status=Message.Status.QUEUED,
-        model=model,
+        model=request.model,
         created_at=now,
     )
     Message.objects.bulk_create([question, answer] if is_new_question else [answer])
@@ -177,9 +166,9 @@ def _write(
         conversation=conversation,
         user=user,
         priority_class=user.tier.priority_class,
-        model=model,
-        options={**options, "max_tokens": _answer_limit(user, options)},
-        is_background=is_background,
+        model=request.model,
+        options={**request.options, "max_tokens": _answer_limit(user, request.options)},
+        is_background=request.is_background,
         queued_at=now,
         enqueued_at=now,
         deadline=now + timedelta(seconds=settings.QUEUE_DEADLINE_SECONDS),
@@ -260,20 +249,9 @@ def _check_content(content: str) -> None:
         )
 
 
-def _check_key(idempotency_key: str) -> None:
-    if not idempotency_key or len(idempotency_key) > MOST_KEY_CHARACTERS or not idempotency_key.isprintable():
-        raise InvalidRequest(
-            f"Idempotency-Key must have 1 to {MOST_KEY_CHARACTERS} printable characters.", param="Idempotency-Key"
-        )
-
-
 def _answer_limit(user: User, options: Mapping[str, Any]) -> int:
     most = min(user.tier.max_answer_tokens, settings.MAX_ANSWER_TOKENS)
     return min(most, int(options.get("max_tokens") or most))
-
-
-def _digest(*parts: Any) -> bytes:
-    return hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).digest()
 
 
 def _requests_under_way(user_id: UUID) -> list[UUID]:

@@ -128,14 +128,14 @@ class ReplyWriter:
             return _failed(writer, tally, "no_capacity", "The model servers cannot answer now. Try again in a moment.")
         finished = tally.finished
         assert finished is not None
-        counted = tally.so_far.decoded_tokens
+        before = tally.so_far.decoded_tokens
         return Outcome(
             status=Message.Status.COMPLETE,
             finish_reason=finished.reason,
             content=writer.text,
-            tokens_in=max(0, (finished.tokens_in or 0) - counted),
+            tokens_in=max(0, (finished.tokens_in or 0) - before),
             tokens_cached=finished.tokens_cached or 0,
-            tokens_out=tally.decoded_tokens,
+            tokens_out=tally.decoded_tokens if finished.tokens_out is None else before + finished.tokens_out,
             **_circumstances(tally),
         )
 

@@ -17,6 +17,12 @@ def shared_site(django_db_setup, django_db_blocker, tmp_path_factory):
 
 
 @pytest.fixture
+def redis_store(_redis):
+    """The Redis of the tests."""
+    return _redis
+
+
+@pytest.fixture
 def site(shared_site, transactional_db):
     shared_site.twin.reset()
     return shared_site
