@@ -113,10 +113,11 @@ class ChatAnswer extends HTMLElement {
     this.#answer.stop();
     this.#show();
     try {
-      await postForm(`/g/${this.generationId}/cancel`, new FormData());
+      await postForm(`/g/${this.generationId}/cancel`);
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
-      announce(error.message);
+      this.#answer.goOn();
+      this.#show();
       tell("chat:trouble", error);
     }
   }

@@ -28,6 +28,11 @@ export class Answer {
     if (this.isUnderWay) this.status = "stopping";
   }
 
+  /** The request to stop did not get through: it goes on as before. */
+  goOn() {
+    if (this.status === "stopping") this.status = "running";
+  }
+
   take(event) {
     switch (event.type) {
       case "queued":

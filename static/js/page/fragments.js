@@ -20,9 +20,9 @@ export async function getFragment(url) {
   return requested(url, {});
 }
 
-/** Send a form (or, without one, nothing but the page's token) and return the fragment that answers it; throw `Refused`. */
-export async function postForm(url, form) {
-  const body = form instanceof HTMLFormElement ? new FormData(form) : form;
+/** Send a form, or without one nothing but the page's token; return the fragment that answers it; throw `Refused`. */
+export async function postForm(url, form = null) {
+  const body = form === null ? null : new FormData(form);
   return requested(url, { method: "POST", body, headers: { "X-CSRFToken": csrfToken() } });
 }
 
@@ -43,7 +43,10 @@ async function reached(url, options) {
 
 function parsed(html) {
   const source = policy === undefined ? html : policy.createHTML(html);
-  return new DOMParser().parseFromString(source, "text/html").querySelector("[data-fragment], li, model-choice");
+  const page = new DOMParser().parseFromString(source, "text/html");
+  // The parser runs no scripts and so takes what is meant for pages without them for content.
+  for (const replacement of page.querySelectorAll("noscript")) replacement.remove();
+  return page.querySelector("[data-fragment], li, model-choice");
 }
 
 function refusal(fragment) {
