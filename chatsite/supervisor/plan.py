@@ -103,6 +103,20 @@ class Plan:
         """What makes the first staff account, and prints how to sign in."""
         return self._managed("account", "make_first_staff_account")
 
+    def tell_addresses(self) -> None:
+        """Leave the addresses where `settings.py` finds them, so that management commands need not be told."""
+        told = {name: self.environment[name] for name in ("DATABASE_URL", "REDIS_URL", "MODEL_FLEET")}
+        self._addresses.touch(mode=0o600)
+        self._addresses.write_text("".join(f"{name}={value}\n" for name, value in told.items()))
+
+    def forget_addresses(self) -> None:
+        """Take them away: nothing answers there any more."""
+        self._addresses.unlink(missing_ok=True)
+
+    @property
+    def _addresses(self) -> Path:
+        return self._workspace.data / "stack.env"
+
     def create_database(self) -> None:
         """Make the product's database where the server is our own."""
         if not self.wishes.database_url:

@@ -67,6 +67,7 @@ class Stack:
     async def _set_up_database(self, stores: list[Supervised]) -> None:
         await _all_ready(stores)
         await asyncio.to_thread(self._plan.create_database)
+        self._plan.tell_addresses()
         await self._run_to_end(self._plan.migration())
 
     async def _run_to_end(self, component: Component) -> None:
@@ -101,6 +102,7 @@ class Stack:
         began = time.monotonic()
         await asyncio.gather(*(supervised.stop() for supervised in self._others))
         await asyncio.gather(*(supervised.stop() for supervised in self._stores))
+        self._plan.forget_addresses()
         self._terminal.say(f"stopped after {time.monotonic() - began:.1f} s")
 
 
