@@ -1,22 +1,15 @@
 """Tells a person on a page what `chatsite/errors.py` tells a program: a sentence, and the text that was sent."""
 
-from collections.abc import Callable
-
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.deprecation import MiddlewareMixin
 
 from chatsite.errors import STATUS_BY_CODE
 from foundation.errors import DomainError
 
 
-class PageErrors:
+class PageErrors(MiddlewareMixin):
     """Middleware: answers a domain error that a page's view raised. The API's views answer theirs themselves."""
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         """Return the error's page, its fragment for a script, or `None` for what is no domain error."""

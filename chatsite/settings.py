@@ -28,6 +28,8 @@ CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[SITE_URL])
 DATA_DIR = Path(env.str("DATA_DIR", default=str(BASE_DIR / "var"))).resolve()
 EXTERNAL_ADDRESSES = {name: env.str(name, default="") for name in ("DATABASE_URL", "REDIS_URL", "MODEL_FLEET")}
 """What `run_all` uses instead of starting its own; empty where it starts it."""
+# Where a stack runs from this data directory, management commands use its stores without being told.
+environ.Env.read_env(DATA_DIR / "stack.env")
 LITE = env.bool("LITE", default=False)
 """Whether `run_all` starts the small model only."""
 
@@ -297,7 +299,7 @@ NPM_FILES: dict[str, str] = {
 
 # Safety of the pages --------------------------------------------------------------------------------------------------
 
-SECURE_CSP = {
+SECURE_CSP: dict[str, list[str]] = {
     "default-src": [CSP.SELF],
     "script-src": [CSP.SELF, CSP.NONCE],
     "style-src": [CSP.SELF],

@@ -32,7 +32,7 @@ def signed_in[**P](
 
     @csp_override(settings.PAGE_CSP)
     @wraps(view)
-    def guarded(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+    def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
         if not request.user.is_authenticated:
             return _sign_in_first(request)
         response = view(request, *args, **kwargs)  # type: ignore[arg-type]
