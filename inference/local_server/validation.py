@@ -1,5 +1,6 @@
 """Judges the values of a request by TGI's rules, in TGI's order, with TGI's texts."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from inference.local_server.errors import InvalidInputError
@@ -25,38 +26,42 @@ class Limits:
 
 def check_parameters(inputs: str, parameters: Parameters, limits: Limits) -> None:
     """Everything that can be judged before the prompt is tokenized. Raises `InvalidInputError`."""
-    best_of = parameters.best_of or 1
-    checks = (
-        (best_of > 1 and not _chooses_sampling(parameters), "you must use sampling when `best_of` is > 1"),
-        (not _positive(parameters.temperature), "`temperature` must be strictly positive"),
-        (not _positive(parameters.repetition_penalty), "`repetition_penalty` must be strictly positive"),
-        (
-            not -2.0 <= (parameters.frequency_penalty or 0.0) <= 2.0,
-            "`frequency_penalty` must be >= -2.0 and <= 2.0",
-        ),
-        (not _inside_unit(parameters.top_p), "`top_p` must be > 0.0 and < 1.0"),
-        (not _inside_unit(parameters.typical_p), "`typical_p` must be > 0.0 and < 1.0"),
-        (not _positive(parameters.top_k), "`top_k` must be strictly positive"),
-        (parameters.max_new_tokens == 0, "`max_new_tokens` must be strictly positive"),
-        (
-            len(parameters.stop) > limits.max_stop_sequences,
-            f"`stop` supports up to {limits.max_stop_sequences} stop sequences. Given: {len(parameters.stop)}",
-        ),
-        (best_of > 1 and parameters.seed is not None, "`seed` must not be set when `best_of` > 1"),
-        (
-            (parameters.top_n_tokens or 0) > limits.max_top_n_tokens,
-            f"`top_n_tokens` must be >= 0 and <= {limits.max_top_n_tokens}. Given: {parameters.top_n_tokens}",
-        ),
-        (not inputs, "`inputs` cannot be empty"),
-        (
-            parameters.truncate is not None and not 0 < parameters.truncate <= limits.max_input_tokens,
-            f"`truncate` must be strictly positive and less than {limits.max_input_tokens}. "
-            f"Given: {parameters.truncate}",
-        ),
-    )
-    for is_broken, text in checks:
+    for is_broken, text in (*_sampling_rules(parameters), *_size_rules(inputs, parameters, limits)):
         if is_broken:
             raise InvalidInputError(text)
+
+
+def _sampling_rules(parameters: Parameters) -> Iterator[tuple[bool, str]]:
+    several = (parameters.best_of or 1) > 1
+    yield several and not _chooses_sampling(parameters), "you must use sampling when `best_of` is > 1"
+    yield not _positive(parameters.temperature), "`temperature` must be strictly positive"
+    yield not _positive(parameters.repetition_penalty), "`repetition_penalty` must be strictly positive"
+    yield not -2.0 <= (parameters.frequency_penalty or 0.0) <= 2.0, "`frequency_penalty` must be >= -2.0 and <= 2.0"
+    yield not _inside_unit(parameters.top_p), "`top_p` must be > 0.0 and < 1.0"
+    yield not _inside_unit(parameters.typical_p), "`typical_p` must be > 0.0 and < 1.0"
+    yield not _positive(parameters.top_k), "`top_k` must be strictly positive"
+
+
+def _size_rules(inputs: str, parameters: Parameters, limits: Limits) -> Iterator[tuple[bool, str]]:
+    stops, alternatives, kept = len(parameters.stop), parameters.top_n_tokens or 0, parameters.truncate
+    yield parameters.max_new_tokens == 0, "`max_new_tokens` must be strictly positive"
+    yield (
+        stops > limits.max_stop_sequences,
+        f"`stop` supports up to {limits.max_stop_sequences} stop sequences. Given: {stops}",
+    )
+    yield (
+        (parameters.best_of or 1) > 1 and parameters.seed is not None,
+        "`seed` must not be set when `best_of` > 1",
+    )
+    yield (
+        alternatives > limits.max_top_n_tokens,
+        f"`top_n_tokens` must be >= 0 and <= {limits.max_top_n_tokens}. Given: {alternatives}",
+    )
+    yield not inputs, "`inputs` cannot be empty"
+    yield (
+        kept is not None and not 0 < kept <= limits.max_input_tokens,
+        f"`truncate` must be strictly positive and less than {limits.max_input_tokens}. Given: {kept}",
+    )
 
 
 def check_lengths(input_tokens: int, max_new_tokens: int | None, limits: Limits) -> int:
