@@ -16,7 +16,7 @@ class _LeaveOutReadiness(logging.Filter):
 
 def configure_logging(*, json: bool, level: str) -> None:
     """Send structlog and the standard library's loggers through one formatter to standard error."""
-    shared = [
+    shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_logger_name,
         structlog.stdlib.add_log_level,
