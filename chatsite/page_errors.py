@@ -15,9 +15,14 @@ class PageErrors(MiddlewareMixin):
         """Return the error's page, its fragment for a script, or `None` for what is no domain error."""
         if not isinstance(error, DomainError):
             return None
-        template = "conversations/_error.html" if "X-Fragment" in request.headers else "conversations/error.html"
         context = {"error": error, "text": request.POST.get("content", "")}
-        response = render(request, template, context, status=STATUS_BY_CODE[error.code])
+        response = render(request, _template(request, error), context, status=STATUS_BY_CODE[error.code])
         if error.retry_after_seconds is not None:
             response["Retry-After"] = str(max(1, round(error.retry_after_seconds)))
         return response
+
+
+def _template(request: HttpRequest, error: DomainError) -> str:
+    if "X-Fragment" in request.headers:
+        return "conversations/_error.html"
+    return "404.html" if error.code == "not_found" and request.method == "GET" else "conversations/error.html"

@@ -19,7 +19,7 @@ from foundation.ids import new_id
 @signed_in
 def new_conversation(request: SignedInRequest) -> HttpResponse:
     """Show an empty conversation; it is made when its first message is sent."""
-    context = _page(request, None) | {"draft": request.GET.get("prompt", "")}
+    context = _page(request, None, model="") | {"draft": request.GET.get("prompt", "")}
     return render(request, "conversations/page.html", context)
 
 
@@ -30,7 +30,8 @@ def conversation(request: SignedInRequest, conversation_id: UUID) -> HttpRespons
     found = queries.conversation_of(request.user.id, conversation_id)
     shown = shown_messages(queries.active_branch(found))
     is_answering = bool(shown) and shown[-1].message.is_under_way
-    context = _page(request, found) | {"shown_messages": shown, "is_answering": is_answering}
+    model = shown[-1].message.model if shown else found.model
+    context = _page(request, found, model=model) | {"shown_messages": shown, "is_answering": is_answering}
     return render(request, "conversations/page.html", context)
 
 
@@ -42,12 +43,12 @@ def model_choice(request: SignedInRequest) -> HttpResponse:
     return render(request, "conversations/_model_choice.html", {"model_choices": choices})
 
 
-def _page(request: SignedInRequest, shown: Conversation | None) -> dict[str, Any]:
+def _page(request: SignedInRequest, shown: Conversation | None, *, model: str) -> dict[str, Any]:
     under_way = followed(queries.under_way_of(request.user.id))
     recent = queries.recent_conversations(request.user.id, cursor=request.GET.get("cursor"))
     return {
         "conversation": shown,
-        "model_choices": model_choices(shown.model if shown else ""),
+        "model_choices": model_choices(model),
         "idempotency_key": new_id(),
         "followed_elsewhere": [_as_json(one) for one in under_way],
         "shown_conversations": shown_conversations(recent, current_id=shown.id if shown else None, answering=under_way),

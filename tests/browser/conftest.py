@@ -1,6 +1,5 @@
 """A real Chromium before the whole running site. Every page must keep its console clean."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -143,11 +142,3 @@ def conversation_id_of(page: Page) -> str:
 def directed(message: str, /, **wishes) -> str:
     """The message, with a first line that tells the twin how to answer."""
     return f"@twin {json.dumps(wishes)}\n{message}"
-
-
-async def until(condition, *, seconds: float = 10.0):
-    """Wait until an async condition holds, and return what it gave."""
-    async with asyncio.timeout(seconds):
-        while not (found := await condition()):
-            await asyncio.sleep(0.02)
-    return found

@@ -2,7 +2,7 @@
 
 from tests.browser.conftest import answered, conversation_id_of, directed, send, shown_text_reaches
 
-LONG = "".join(f"Sentence number {number} of this answer. " for number in range(80))
+LONG = "".join(f"Sentence number {number} of this answer. " for number in range(60))
 
 
 async def test_where_a_websocket_cannot_be_had_the_answer_comes_by_stream(alice):

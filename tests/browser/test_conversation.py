@@ -4,7 +4,7 @@ import asyncio
 
 from tests.browser.conftest import answered, conversation_id_of, directed, send, shown_text_reaches
 
-LONG = "".join(f"Sentence number {number} of this answer. " for number in range(120))
+LONG = "".join(f"Sentence number {number} of this answer. " for number in range(60))
 
 
 async def test_an_answer_is_read_while_it_is_written_across_a_reload_and_ends_as_it_is_stored(alice):
@@ -80,7 +80,7 @@ async def test_a_conversation_begun_in_one_tab_is_listed_in_the_other_with_its_d
 
 async def test_switching_to_another_conversation_is_not_leaving(alice):
     page = await alice.open()
-    await send(page, directed("Go on without me", text=LONG, token_ms=30))
+    await send(page, directed("Go on without me", text=LONG, token_ms=15))
     await shown_text_reaches(page, 20)
     conversation_id = conversation_id_of(page)
     await alice.visit(page, "/")

@@ -63,7 +63,9 @@ async def test_no_payload_runs_in_a_message_an_answer_or_a_title_and_no_request_
     for _ in range(2):
         assert await page.evaluate("window.ran") is None
         assert (
-            await page.locator("main img, main iframe, main script:not([type]), .messages form:not([data-action])").count()
+            await page.locator(
+                "main img, main iframe, main script:not([type]), .messages form:not([data-action])"
+            ).count()
             == 0
         )
         await page.reload()

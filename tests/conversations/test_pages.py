@@ -4,6 +4,7 @@ import re
 from uuid import uuid4
 
 import pytest
+from django.conf import settings
 from django.test import Client
 
 from accounts.models import Tier
@@ -13,6 +14,7 @@ from inference.positions import Position
 from tests.accounts.factories import make_user
 
 pytestmark = pytest.mark.django_db
+STATIC = settings.BASE_DIR / "static"
 FRAGMENT = {"X-Fragment": "1"}
 
 
@@ -175,7 +177,7 @@ def test_older_conversations_follow_by_cursor_each_once(alice, browser):
     first = browser.get("/").text
     cursor = re.search(r'data-fragment="(/conversations\?cursor=[^"]+)"', first)[1]
     second = browser.get(cursor, headers=FRAGMENT).text
-    rows = re.findall(r'<li class="conversation-row" data-conversation-id="([^"]+)"', first + second)
+    rows = re.findall(r'<li class="conversation-row"\s+data-conversation-id="([^"]+)"', first + second)
     assert sorted(rows) == sorted(str(conversation.id) for conversation in made)
     assert 'data-part="older"' not in second
 
@@ -237,3 +239,9 @@ def test_a_page_costs_few_queries_whatever_the_conversations_length(alice, brows
     Conversation.objects.filter(pk=answer.conversation_id).update(active_message=parent)
     with django_assert_max_num_queries(8):
         assert browser.get(f"/c/{answer.conversation_id}").status_code == 200
+
+
+def test_every_module_is_fetched_at_once_instead_of_one_after_the_other(browser):
+    preloaded = set(re.findall(r'rel="modulepreload"\s+href="/static/([^"]+)"', browser.get("/").text))
+    own = {path.relative_to(STATIC).as_posix() for path in (STATIC / "js").rglob("*.js")}
+    assert preloaded == (own - {"js/app.js"}) | {"js/vendor/markdown-it.js"}

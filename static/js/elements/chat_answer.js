@@ -64,7 +64,7 @@ class ChatAnswer extends HTMLElement {
     this.#markdown.render({ isFinished: true });
     tell("chat:answering", false);
     announce(ENDINGS[this.#answer.status] ?? this.#answer.error ?? "The answer failed");
-    if (isIncomplete) tell("chat:stale");
+    if (isIncomplete) tell("chat:stale", this.generationId);
   }
 
   /** A hidden tab gets no frames; it renders now and then, so that its text is there when it is looked at. */

@@ -5,6 +5,7 @@ import { hear } from "../page/signals.js";
 
 class ChatPage extends HTMLElement {
   #abort;
+  #path = location.pathname;
 
   connectedCallback() {
     this.#abort = new AbortController();
@@ -13,7 +14,8 @@ class ChatPage extends HTMLElement {
     live.addEventListener("change", (event) => this.#changedElsewhere(event.detail), { signal });
     hear("chat:sent", (fragment) => this.#sent(fragment), signal);
     hear("chat:title", (title) => this.#showTitle(title), signal);
-    window.addEventListener("popstate", () => location.reload(), { signal });
+    window.addEventListener("popstate", () => this.#travelled(), { signal });
+    window.addEventListener("pageshow", (event) => event.persisted && location.reload(), { signal });
     this.#followElsewhere();
   }
 
@@ -35,12 +37,18 @@ class ChatPage extends HTMLElement {
     this.dataset.conversationId = conversationId;
     this.querySelector("[data-part=welcome]")?.remove();
     history.pushState(null, "", url);
+    this.#path = url;
     this.#showTitle(title);
   }
 
   #showTitle(title) {
     this.querySelector("[data-part=title]").textContent = title;
     document.title = `${title} · Chat`;
+  }
+
+  /** Links to a place on this page travel as well; only another conversation is another page. */
+  #travelled() {
+    if (location.pathname !== this.#path) location.reload();
   }
 
   #connectionChanged(state) {

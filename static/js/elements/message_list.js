@@ -16,7 +16,7 @@ class MessageList extends HTMLElement {
     const { signal } = this.#abort;
     this.#scroller.addEventListener("scroll", () => this.#scrolled(), { signal, passive: true });
     hear("chat:sent", (fragment) => this.#sent(fragment), signal);
-    hear("chat:stale", () => this.#refresh(), signal);
+    hear("chat:stale", (messageId) => this.#reload(messageId), signal);
     live.addEventListener("change", (event) => this.#changed(event.detail), { signal });
     this.#growth = new ResizeObserver(() => this.#follow());
     this.#growth.observe(this);
@@ -46,6 +46,12 @@ class MessageList extends HTMLElement {
   #changed({ type, conversation_id: conversationId }) {
     const shownId = this.closest("chat-page").dataset.conversationId;
     if (type === "error" || (type === "message_added" && conversationId === shownId)) this.#refresh();
+  }
+
+  /** A row has not got everything that was said: the server's copy takes its place. */
+  #reload(messageId) {
+    this.#row(messageId)?.remove();
+    this.#refresh();
   }
 
   async #refresh() {

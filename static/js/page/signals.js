@@ -1,4 +1,5 @@
-// What the page's elements tell each other: `chat:sent`, `chat:answering`, `chat:stop`, `chat:prompt`.
+// What the page's elements tell each other: `chat:sent` (the fragment), `chat:answering` (whether), `chat:stop`,
+// `chat:trouble` (what was refused), `chat:title` (the new one), `chat:stale` (the message whose row is not complete).
 
 export function tell(name, detail = null) {
   document.dispatchEvent(new CustomEvent(name, { detail }));
