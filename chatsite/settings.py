@@ -10,6 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.utils.csp import CSP
 
 from chatsite.logs import configure_logging
+from foundation.pool import check_connection
 from chatsite.mailers import mailer
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -120,11 +121,17 @@ if not DEBUG and DATABASES["default"].get("PASSWORD", "") in DEFAULT_PASSWORDS:
         "With DEBUG=false, DATABASE_URL must not carry a well-known default password; choose one."
     )
 if DATABASE_POOL_SIZE:
-    DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 1, "max_size": DATABASE_POOL_SIZE, "timeout": 2}
+    DATABASES["default"]["OPTIONS"]["pool"] = {
+        "min_size": 1,
+        "max_size": DATABASE_POOL_SIZE,
+        "timeout": 2,
+        # After an outage the pool would wait, ever longer, before it tries again; given up, the next caller does.
+        "reconnect_timeout": 0.5,
+        "check": check_connection,
+    }
 else:
     DATABASES["default"]["CONN_MAX_AGE"] = 60
-# A connection that PostgreSQL closed while it lay in the pool is replaced, not handed out.
-DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
+    DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = env.str("REDIS_URL", default="redis://localhost:6379/0")
