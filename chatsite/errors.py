@@ -1,10 +1,13 @@
 """The one table: domain error → HTTP. Every error of the API has the shape that OpenAI clients parse."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.http import Http404, HttpRequest, JsonResponse
+from django.views.decorators.csrf import csrf_exempt
 from rest_framework import exceptions as drf
 from rest_framework.response import Response
 
@@ -15,6 +18,7 @@ log = structlog.get_logger(__name__)
 
 STATUS_BY_CODE = {
     "malformed_json": 400,
+    "malformed_request": 400,
     "not_authenticated": 401,
     "token_expired": 401,
     "key_revoked": 401,
@@ -22,6 +26,7 @@ STATUS_BY_CODE = {
     "csrf_failed": 403,
     "model_not_in_tier": 403,
     "account_suspended": 403,
+    "forbidden": 403,
     "not_found": 404,
     "method_not_allowed": 405,
     "not_acceptable": 406,
@@ -41,93 +46,142 @@ STATUS_BY_CODE = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class ErrorAnswer:
+    """What a program is told of an error."""
+
+    code: str
+    message: str
+    param: str | None = None
+    details: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def status(self) -> int:
+        return STATUS_BY_CODE[self.code]
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """Return `{"error": {...}}`."""
+        error: dict[str, Any] = {"type": error_type(self.status), "code": self.code, "message": self.message}
+        if self.param is not None:
+            error["param"] = self.param
+        if self.details is not None:
+            error["details"] = self.details
+        return {"error": error}
+
+    def as_json(self) -> JsonResponse:
+        """Return the answer outside REST framework's views."""
+        headers = {"WWW-Authenticate": "Bearer", **self.headers} if self.status == 401 else self.headers
+        return JsonResponse(self.body, status=self.status, headers=headers, json_dumps_params={"ensure_ascii": False})
+
+
+MALFORMED = ErrorAnswer("malformed_request", "This request cannot be read.")
+FORBIDDEN = ErrorAnswer("forbidden", "You may not do this.")
+NOTHING_HERE = ErrorAnswer("not_found", "There is nothing at this address; /v1/docs/ lists what there is.")
+NO_SUCH_METHOD = ErrorAnswer(
+    "method_not_allowed", "This method does nothing here; the Allow header names those that do."
+)
+TOO_LARGE = ErrorAnswer("content_too_long", "The request's body is too large.")
+FAULT = ErrorAnswer("internal_error", "Something went wrong here. Try again.")
+STORES_AWAY = ErrorAnswer(
+    "overloaded", "The service cannot store anything right now. Try again in a moment.", headers={"Retry-After": "2"}
+)
+
+
 def error_type(status: int) -> str:
     """Return the family of an error, named as OpenAI's clients know it."""
     families = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
     return families.get(status, "server_error" if status >= 500 else "invalid_request_error")
 
 
-def error_body(
-    code: str, message: str, *, param: str | None = None, details: Any = None, status: int | None = None
-) -> dict[str, Any]:
-    """Return `{"error": {...}}`."""
-    error: dict[str, Any] = {"type": error_type(status or STATUS_BY_CODE[code]), "code": code, "message": message}
-    if param is not None:
-        error["param"] = param
-    if details is not None:
-        error["details"] = details
-    return {"error": error}
-
-
 def exception_handler(error: Exception, context: dict[str, Any]) -> Response | None:
-    """Translate what a view raised; `None` leaves it to Django's own 500."""
-    if isinstance(error, DomainError):
-        return _domain_error(error)
-    if isinstance(error, DATABASE_UNREACHABLE):
-        return _stores_away(error)
-    if isinstance(error, drf.ValidationError):
-        return _validation_error(error)
-    if isinstance(error, Http404 | drf.NotFound):
-        return _response("not_found", "There is nothing at this address that you may see.")
-    if isinstance(error, PermissionDenied | drf.PermissionDenied):
-        code = getattr(error, "code", None) or "scope_missing"
-        return _response(code if code in STATUS_BY_CODE else "scope_missing", str(error))
-    if isinstance(error, drf.APIException):
-        return _framework_error(error)
-    return None
-
-
-def _domain_error(error: DomainError) -> Response:
-    response = _response(error.code, error.message, param=error.param, details=error.details)
-    if error.retry_after_seconds is not None:
-        response["Retry-After"] = str(max(1, round(error.retry_after_seconds)))
-    for name, value in error.headers.items():
-        response[name] = value
-    return response
-
-
-def _stores_away(error: Exception) -> Response:
-    """Nothing was acknowledged, so nothing is lost: the same call can simply be made again."""
-    log.error("database_unreachable", error=type(error).__name__)
-    response = _response("overloaded", "The service cannot store anything right now. Try again in a moment.")
-    response["Retry-After"] = "2"
-    return response
-
-
-def _validation_error(error: drf.ValidationError) -> Response:
-    details = error.detail if isinstance(error.detail, dict) else {"body": error.detail}
-    field = next(iter(details), "body")
-    message = f"{field}: {_first_sentence(details[field])}"
-    return _response("invalid_request", message, param=field, details=details)
-
-
-def _first_sentence(value: Any) -> str:
-    while isinstance(value, list | dict) and value:
-        value = value[0] if isinstance(value, list) else next(iter(value.values()))
-    return str(value)
-
-
-def _framework_error(error: drf.APIException) -> Response:
-    codes: dict[type[drf.APIException], str] = {
-        drf.ParseError: "malformed_json",
-        drf.NotAuthenticated: "not_authenticated",
-        drf.AuthenticationFailed: "not_authenticated",
-        drf.MethodNotAllowed: "method_not_allowed",
-        drf.NotAcceptable: "not_acceptable",
-        drf.UnsupportedMediaType: "unsupported_media_type",
-    }
-    stated = getattr(error.detail, "code", None)
-    code = stated if stated in STATUS_BY_CODE else codes.get(type(error), "internal_error")
-    return _response(code, str(error.detail))
-
-
-def _response(code: str, message: str, *, param: str | None = None, details: Any = None) -> Response:
-    response = Response(error_body(code, message, param=param, details=details), status=STATUS_BY_CODE[code])
-    if response.status_code == 401:
+    """Translate what a REST framework view raised; `None` leaves it to Django's own 500."""
+    answer = answer_to(error)
+    if answer is None:
+        return None
+    response = Response(answer.body, status=answer.status, headers=answer.headers)
+    if answer.status == 401:
         response["WWW-Authenticate"] = "Bearer"
     return response
 
 
+def answer_to(error: Exception) -> ErrorAnswer | None:  # noqa: PLR0911 — a line for each kind
+    """Return what to tell of an error; `None` for one that is a fault of this program."""
+    match error:
+        case DomainError():
+            return _domain_error(error)
+        case drf.ValidationError():
+            return _validation_error(error)
+        case drf.PermissionDenied() | PermissionDenied():
+            return FORBIDDEN
+        case Http404() | drf.NotFound():
+            return NOTHING_HERE
+        case RequestDataTooBig():
+            return TOO_LARGE
+        case SuspiciousOperation() | BadRequest():
+            return MALFORMED
+        case drf.APIException():
+            return _framework_error(error)
+    return _stores_away(error) if isinstance(error, DATABASE_UNREACHABLE) else None
+
+
+def _domain_error(error: DomainError) -> ErrorAnswer:
+    headers = dict(error.headers)
+    if error.retry_after_seconds is not None:
+        headers["Retry-After"] = str(max(1, round(error.retry_after_seconds)))
+    details = error.details
+    if details is None and error.code == "invalid_request" and error.param is not None:
+        details = {error.param: [error.message]}
+    return ErrorAnswer(error.code, error.message, error.param, details, headers)
+
+
+def _stores_away(error: Exception) -> ErrorAnswer:
+    """Nothing was acknowledged, so nothing is lost: the same call can simply be made again."""
+    log.error("database_unreachable", error=type(error).__name__)
+    return STORES_AWAY
+
+
+def _validation_error(error: drf.ValidationError) -> ErrorAnswer:
+    details = error.detail if isinstance(error.detail, dict) else {"body": error.detail}
+    param, sentence = _first_fault(details)
+    return ErrorAnswer("invalid_request", f"{param}: {sentence}", param, details)
+
+
+def _first_fault(details: Any) -> tuple[str, str]:
+    """Return the path of the first faulty field, such as `options.max_tokens`, and what is wrong there."""
+    path: list[str] = []
+    while isinstance(details, list | dict) and details:
+        if isinstance(details, list):
+            details = details[0]
+            continue
+        name, details = next(iter(details.items()))
+        is_place_in_list = isinstance(name, int)
+        if not is_place_in_list and (name != "body" or not path):
+            path.append(str(name))
+    return ".".join(path), str(details)
+
+
+def _framework_error(error: drf.APIException) -> ErrorAnswer:
+    match error:
+        case drf.ParseError():
+            return ErrorAnswer("malformed_json", str(error.detail))
+        case drf.NotAuthenticated() | drf.AuthenticationFailed():
+            return ErrorAnswer("not_authenticated", str(error.detail))
+        case drf.MethodNotAllowed():
+            return ErrorAnswer(
+                "method_not_allowed", "This method does nothing here; the Allow header names those that do."
+            )
+        case drf.NotAcceptable():
+            return ErrorAnswer("not_acceptable", "What the Accept header asks for is not to be had here.")
+        case drf.UnsupportedMediaType():
+            return ErrorAnswer(
+                "unsupported_media_type", "Send the body as JSON in UTF-8, with `Content-Type: application/json`."
+            )
+    return FAULT
+
+
+@csrf_exempt
 def not_found_json(request: HttpRequest) -> JsonResponse:
     """Answer an unknown `/v1` address."""
-    return JsonResponse(error_body("not_found", f"There is no {request.path} in this API; see /v1/docs/."), status=404)
+    return NOTHING_HERE.as_json()

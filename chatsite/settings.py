@@ -10,8 +10,8 @@ from django.core.exceptions import ImproperlyConfigured
 from django.utils.csp import CSP
 
 from chatsite.logs import configure_logging
-from foundation.pool import check_connection
 from chatsite.mailers import mailer
+from foundation.pool import check_connection
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -72,6 +72,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "chatsite.middleware.request_id",
+    "chatsite.api_errors.api_errors",
     "django.middleware.security.SecurityMiddleware",
     "chatsite.static_middleware.StaticFilesMiddleware",
     "django.middleware.csp.ContentSecurityPolicyMiddleware",
@@ -84,6 +85,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "chatsite.page_errors.PageErrors",
+    "chatsite.api_errors.ApiExceptions",
 ]
 
 ROOT_URLCONF = "chatsite.urls"
@@ -205,8 +207,10 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["accounts.authentication.HasScope"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["chatsite.parsers.StrictJSONParser"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "foundation.negotiation.AlwaysJSON",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "chatsite.errors.exception_handler",
+    "NON_FIELD_ERRORS_KEY": "body",
     "UNAUTHENTICATED_USER": None,
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
@@ -220,6 +224,10 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SCHEMA_PATH_PREFIX": "/v1",
     "COMPONENT_SPLIT_REQUEST": True,
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "chatsite.schema.add_errors",
+    ],
 }
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4_000_000
 MAX_MESSAGE_CHARACTERS = env.int("MAX_MESSAGE_CHARACTERS", default=200_000)

@@ -2,10 +2,10 @@
 
 from django.contrib import admin
 from django.urls import include, path, re_path
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
 from chatsite.errors import not_found_json
 from chatsite.health import healthz, metrics, readyz
+from chatsite.schema import DocsView, SchemaView
 
 urlpatterns = [
     path("healthz", healthz, name="healthz"),
@@ -14,10 +14,10 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("accounts/", include("allauth.urls")),
     path("_allauth/", include("allauth.headless.urls")),
-    path("v1/schema/", SpectacularAPIView.as_view(), name="schema"),
-    path("v1/docs/", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="docs"),
+    path("v1/schema/", SchemaView.as_view(), name="schema"),
+    path("v1/docs/", DocsView.as_view(), name="docs"),
     path("v1/", include("accounts.api.urls")),
     path("v1/", include("conversations.api.urls")),
-    re_path(r"^v1/", not_found_json),
+    re_path(r"^v1(?:/|$)", not_found_json),
     path("", include("conversations.urls")),
 ]

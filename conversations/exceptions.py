@@ -29,3 +29,9 @@ class ContentTooLong(ConversationsError):
 
 class Overloaded(ConversationsError):
     code = "overloaded"
+
+
+class ReplyFailed(ConversationsError):
+    """An answer that could not be written, for a reason that is not the caller's."""
+
+    code = "internal_error"

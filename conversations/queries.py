@@ -1,17 +1,12 @@
 """What is read: every query of conversations carries its owner, so that a stranger's id finds nothing."""
 
-import base64
-import binascii
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import datetime
 from uuid import UUID
 
-import orjson
 from django.db.models import Q
 
-from conversations.exceptions import InvalidRequest, NotFound
+from conversations.exceptions import NotFound
 from conversations.models import Conversation, Generation, Message
+from foundation.pages import DEFAULT_LIMIT, Cursor, Page, page_of
 
 _BRANCH = """
 WITH RECURSIVE branch AS (
@@ -22,14 +17,6 @@ WITH RECURSIVE branch AS (
 ) CYCLE id SET is_cycle USING visited
 SELECT * FROM branch WHERE NOT is_cycle ORDER BY distance DESC
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Page[T]:
-    """Some items of a list, and where the next ones begin."""
-
-    items: list[T]
-    next_cursor: str | None
 
 
 def conversation_of(user_id: UUID, conversation_id: UUID) -> Conversation:
@@ -57,17 +44,16 @@ def generation_of(user_id: UUID, generation_id: UUID) -> Generation:
 
 
 def recent_conversations(
-    user_id: UUID, *, cursor: str | None = None, limit: int = 30, archived: bool = False
+    user_id: UUID, *, cursor: str | None = None, limit: int = DEFAULT_LIMIT, archived: bool = False
 ) -> Page[Conversation]:
     """Return the user's conversations, newest change first."""
     found = Conversation.objects.owned_by(user_id).filter(archived=archived, temporary=False)
     if cursor:
-        changed_at, last_id = _read_cursor(cursor)
-        if changed_at is None:
-            raise _bad_cursor()
-        found = found.filter(Q(updated_at__lt=changed_at) | Q(updated_at=changed_at, pk__lt=last_id))
+        last = Cursor.read(cursor, is_timed=True)
+        found = found.filter(Q(updated_at__lt=last.at) | Q(updated_at=last.at, pk__lt=last.last_id))
+    found = found.select_related("active_message").defer("active_message__content")
     items = list(found.order_by("-updated_at", "-id")[: limit + 1])
-    return _page(items, limit, lambda last: _write_cursor(last.id, last.updated_at))
+    return page_of(items, limit, lambda last: Cursor(last.id, last.updated_at))
 
 
 def branch_to(conversation_id: UUID, message_id: UUID | None) -> list[Message]:
@@ -92,7 +78,7 @@ def page_of_messages(
     conversation: Conversation, *, cursor: str | None, limit: int, every_branch: bool
 ) -> Page[Message]:
     """Return messages, oldest first, of the active branch or of all branches."""
-    after = _read_cursor(cursor)[1] if cursor else None
+    after = Cursor.read(cursor).last_id if cursor else None
     if every_branch:
         found = Message.objects.filter(conversation=conversation).order_by("id")
         items = list((found.filter(pk__gt=after) if after else found)[: limit + 1])
@@ -103,7 +89,7 @@ def page_of_messages(
         if after is not None and after not in ids:
             start = sum(1 for message_id in ids if message_id <= after)
         items = branch[start : start + limit + 1]
-    return _page(items, limit, lambda last: _write_cursor(last.id, None))
+    return page_of(items, limit, lambda last: Cursor(last.id))
 
 
 def under_way_of(user_id: UUID) -> list[Generation]:
@@ -115,27 +101,3 @@ def siblings_of(message: Message) -> list[UUID]:
     """Return the ids of the messages under the same parent, this one among them, oldest first."""
     found = Message.objects.filter(conversation_id=message.conversation_id, parent_id=message.parent_id)
     return list(found.order_by("id").values_list("id", flat=True))
-
-
-def _page[T](items: list[T], limit: int, cursor_after: Callable[[T], str]) -> Page[T]:
-    if len(items) <= limit:
-        return Page(items, None)
-    return Page(items[:limit], cursor_after(items[limit - 1]))
-
-
-def _write_cursor(last_id: UUID, changed_at: datetime | None) -> str:
-    content = orjson.dumps([str(last_id), changed_at.isoformat() if changed_at else None])
-    return base64.urlsafe_b64encode(content).decode().rstrip("=")
-
-
-def _read_cursor(cursor: str) -> tuple[datetime | None, UUID]:
-    try:
-        content = orjson.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        last_id, changed_at = content
-        return (datetime.fromisoformat(changed_at) if changed_at else None), UUID(last_id)
-    except (ValueError, TypeError, AttributeError, binascii.Error):
-        raise _bad_cursor() from None
-
-
-def _bad_cursor() -> InvalidRequest:
-    return InvalidRequest("This cursor is not one that a list has given out.", param="cursor")

@@ -4,14 +4,13 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts import api_keys
-from accounts.api.pages import page_of
 from accounts.api.serializers import (
     APIKeyPageSerializer,
     APIKeySerializer,
@@ -21,8 +20,7 @@ from accounts.api.serializers import (
 from accounts.callers import Caller
 from accounts.exceptions import NotFound
 from accounts.models import APIKey
-
-PAGE_PARAMETERS = [OpenApiParameter("cursor", str), OpenApiParameter("limit", int, description="1 to 100; 30.")]
+from foundation.pages import PAGE_PARAMETERS, limit_of, newest_first
 
 
 class APIKeysView(APIView):
@@ -35,8 +33,9 @@ class APIKeysView(APIView):
     )
     def get(self, request: Request) -> Response:
         """List the keys, newest first, never their secrets."""
-        page = page_of(_keys_of(request), request.query_params)
-        return Response({"data": APIKeySerializer(page.rows, many=True).data, "next_cursor": page.next_cursor})
+        query = request.query_params
+        page = newest_first(_keys_of(request), cursor=query.get("cursor"), limit=limit_of(query))
+        return Response({"data": APIKeySerializer(page.items, many=True).data, "next_cursor": page.next_cursor})
 
     @extend_schema(
         operation_id="make_api_key",

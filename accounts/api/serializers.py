@@ -1,29 +1,18 @@
 """What this app's addresses take and give."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from rest_framework import serializers
 
 from accounts.models import APIKey
 from accounts.models.api_key import MAX_NAME_CHARACTERS, SCOPES
-
-
-class StrictSerializer(serializers.Serializer[Any]):
-    """Refuses fields that it does not know, so that a typing error never passes silently."""
-
-    def to_internal_value(self, data: Any) -> Any:
-        if isinstance(data, Mapping):
-            unknown = [str(name) for name in data if name not in self.fields]
-            if unknown:
-                raise serializers.ValidationError({name: ["There is no such field."] for name in unknown})
-        return super().to_internal_value(data)
+from foundation.serializers import StrictSerializer, TextField
 
 
 class NewAPIKeySerializer(StrictSerializer):
     """The key to be made."""
 
-    name = serializers.CharField(max_length=MAX_NAME_CHARACTERS, allow_blank=True, default="")
+    name = TextField(max_length=MAX_NAME_CHARACTERS, allow_blank=True, default="")
     scopes = serializers.ListField(
         child=serializers.ChoiceField(SCOPES), allow_empty=False, max_length=len(SCOPES), help_text="What it may do."
     )

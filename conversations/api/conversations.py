@@ -12,7 +12,7 @@ from rest_framework.views import APIView
 
 from accounts.models import User
 from conversations import queries
-from conversations.api.parameters import PAGE_PARAMETERS, choice_of, limit_of
+from conversations.api.parameters import choice_of
 from conversations.api.serializers import (
     ChangedConversationSerializer,
     ConversationPageSerializer,
@@ -24,6 +24,7 @@ from conversations.api.serializers import (
 from conversations.models import Conversation
 from conversations.models_on_offer import window_tokens
 from conversations.services import conversations
+from foundation.pages import PAGE_PARAMETERS, limit_of
 
 
 def user_of(request: Request) -> User:
@@ -46,7 +47,7 @@ class ConversationsView(APIView):
         tags=["Conversations"],
         parameters=[
             *PAGE_PARAMETERS,
-            OpenApiParameter("archived", bool, description="Only archived ones, or only others."),
+            OpenApiParameter("archived", bool, default=False, description="Only archived ones, or only others."),
         ],
         responses=ConversationPageSerializer,
     )
@@ -55,7 +56,7 @@ class ConversationsView(APIView):
         page = queries.recent_conversations(
             user_of(request).pk,
             cursor=request.query_params.get("cursor"),
-            limit=limit_of(request),
+            limit=limit_of(request.query_params),
             archived=choice_of(request, "archived", ("false", "true")) == "true",
         )
         context: dict[str, Callable[[str], int | None]] = {"window_tokens": window_tokens()}
@@ -117,7 +118,7 @@ class MessagesView(APIView):
     @extend_schema(
         operation_id="list_messages",
         tags=["Messages"],
-        parameters=[*PAGE_PARAMETERS, OpenApiParameter("branch", str, enum=["active", "all"])],
+        parameters=[*PAGE_PARAMETERS, OpenApiParameter("branch", str, enum=["active", "all"], default="active")],
         responses=MessagePageSerializer,
     )
     def get(self, request: Request, conversation_id: UUID) -> Response:
@@ -125,7 +126,7 @@ class MessagesView(APIView):
         page = queries.page_of_messages(
             queries.conversation_of(user_of(request).pk, conversation_id),
             cursor=request.query_params.get("cursor"),
-            limit=limit_of(request),
+            limit=limit_of(request.query_params),
             every_branch=choice_of(request, "branch", ("active", "all")) == "all",
         )
         return Response({"data": MessageSerializer(page.items, many=True).data, "next_cursor": page.next_cursor})

@@ -15,7 +15,6 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.urls import path
 from django.views.decorators.csrf import csrf_exempt
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.views import APIView
@@ -23,24 +22,25 @@ from rest_framework.views import APIView
 from accounts import quotas
 from conversations import queries
 from conversations.api.conversations import MessagesView, user_of
-from conversations.api.generations import EitherWay
-from conversations.api.serializers import (
-    GenerationSerializer,
-    MessageSerializer,
-    NewMessageSerializer,
-    RegenerateSerializer,
-)
+from conversations.api.event_stream import EVENT_STREAM, STREAM_TYPE
+from conversations.api.serializers import NewMessageSerializer, RegenerateSerializer, WholeReplySerializer
+from conversations.exceptions import ContentTooLong, InvalidRequest, ReplyFailed
+from conversations.models import Generation, Message
 from conversations.services import messages
 from conversations.services.messages import NewMessage, Sent
 from conversations.streaming.follow import Limits, follow
-from conversations.streaming.snapshot import Snapshot, snapshot_of
+from conversations.streaming.snapshot import snapshot_of
 from conversations.streaming.sse import stream_response
 from foundation.database import give_connection_back, in_database
+from foundation.errors import DomainError
+from inference.exceptions import NoCapacity
 
 _IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key", str, OpenApiParameter.HEADER, description="Makes the call safe to repeat for 24 hours."
 )
-_RESPONSES = {(200, "text/event-stream"): OpenApiTypes.STR, (200, "application/json"): MessageSerializer}
+_RESPONSES = {(200, STREAM_TYPE): EVENT_STREAM, (200, "application/json"): WholeReplySerializer}
+_FAILURES: dict[str, type[DomainError]] = {each.code: each for each in (ContentTooLong, InvalidRequest, NoCapacity)}
+_TRY_AGAIN_SECONDS = 5
 
 
 class ReplyBegun(HttpResponse):
@@ -59,7 +59,6 @@ class SendMessageView(MessagesView):
     """`POST /v1/conversations/{conversation_id}/messages`, and the list at the same address."""
 
     required_scope = {**MessagesView.required_scope, "POST": "chat"}
-    content_negotiation_class = EitherWay
 
     @extend_schema(
         operation_id="send_message",
@@ -69,7 +68,11 @@ class SendMessageView(MessagesView):
         responses=_RESPONSES,
     )
     def post(self, request: Request, conversation_id: UUID) -> HttpResponse:
-        """Send a message; the answer is the stream of the reply, or with `"stream": false` the finished message."""
+        """Send a message; the answer is the stream of the reply, or with `"stream": false` the finished message.
+
+        Where the model fails, the stream tells it in an `error` event; with `"stream": false` the status is that of the
+        error (503 `no_capacity`, say), whose `details` name the generation: what was written until then is kept there.
+        """
         asked = NewMessageSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         values = asked.validated_data
@@ -93,7 +96,6 @@ class RegenerateView(APIView):
     """`POST /v1/messages/{message_id}/regenerate`."""
 
     scope = "chat"
-    content_negotiation_class = EitherWay
 
     @extend_schema(
         operation_id="regenerate_message",
@@ -104,7 +106,7 @@ class RegenerateView(APIView):
     )
     def post(self, request: Request, message_id: UUID) -> HttpResponse:
         """Have another answer written under the same user message."""
-        asked = RegenerateSerializer(data=request.data or {})
+        asked = RegenerateSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         sent = messages.regenerate(
             user=user_of(request),
@@ -141,14 +143,26 @@ async def _whole_reply(begun: ReplyBegun) -> JsonResponse:
     async with aclosing(follow(begun.snapshot)) as events:
         async for _ in events:
             pass
-    data = await in_database(_message_shown, begun.user_id, begun.snapshot)
-    return JsonResponse(data, headers=begun.rate_limit_headers)
+    shown = await in_database(_whole, begun.user_id, begun.snapshot.generation_id)
+    return JsonResponse(shown, headers=begun.rate_limit_headers)
 
 
-def _message_shown(user_id: UUID, snapshot: Snapshot) -> dict[str, Any]:
-    generation = queries.generation_of(user_id, snapshot.generation_id)
-    shown = dict(GenerationSerializer(generation).data)
-    return {**shown.pop("message"), "generation": shown}
+def _whole(user_id: UUID, generation_id: UUID) -> dict[str, Any]:
+    generation = queries.generation_of(user_id, generation_id)
+    if generation.status == Message.Status.FAILED:
+        raise _failure(generation)
+    return WholeReplySerializer(generation.message).data
+
+
+def _failure(generation: Generation) -> DomainError:
+    """Return the failure as an error: who reads only the status must not take half an answer for a whole one."""
+    names = ("generation_id", "message_id", "conversation_id")
+    ids = (generation.pk, generation.pk, generation.conversation_id)
+    return _FAILURES.get(generation.error_code, ReplyFailed)(
+        generation.error_message,
+        details={name: str(each) for name, each in zip(names, ids, strict=True)},
+        retry_after_seconds=_TRY_AGAIN_SECONDS if generation.error_code == NoCapacity.code else None,
+    )
 
 
 urlpatterns = [

@@ -2,13 +2,17 @@
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from conversations.models import Conversation, Generation, Message
 from conversations.services.conversations import MOST_INSTRUCTION_CHARACTERS, MOST_TITLE_CHARACTERS
-from foundation.serializers import StrictSerializer, TextField
+from foundation.serializers import IdField, NumberField, StrictSerializer, TextField, TruthField, WholeNumberField
+from inference.catalog import AUTO
 
 _MOST_STOP_SEQUENCES = 4
+_MOST_DOCUMENTS = 100
+_MOST_TOOLS = 100
 
 
 class NewConversationSerializer(StrictSerializer):
@@ -25,9 +29,9 @@ class ChangedConversationSerializer(StrictSerializer):
     title = TextField(max_length=MOST_TITLE_CHARACTERS, allow_blank=True, required=False)
     model = TextField(max_length=100, allow_blank=True, required=False)
     instructions = TextField(max_length=MOST_INSTRUCTION_CHARACTERS, allow_blank=True, required=False)
-    pinned = serializers.BooleanField(required=False)
-    archived = serializers.BooleanField(required=False)
-    active_message_id = serializers.UUIDField(required=False, allow_null=True)
+    pinned = TruthField(required=False)
+    archived = TruthField(required=False)
+    active_message_id = IdField(required=False, allow_null=True, help_text="The last message of the shown branch.")
 
 
 class ContextSerializer(serializers.Serializer[Any]):
@@ -39,9 +43,10 @@ class ContextSerializer(serializers.Serializer[Any]):
 
 
 class ConversationSerializer(serializers.ModelSerializer[Conversation]):
-    """A conversation. `context_limits` in the serializer's context maps a model's alias to its window."""
+    """A conversation. `window_tokens` in the serializer's context maps a model's alias to its window."""
 
     conversation_id = serializers.UUIDField(source="pk", read_only=True)
+    model = serializers.SerializerMethodField(help_text="A model's name, or `auto`.")
     active_message_id = serializers.UUIDField(read_only=True, allow_null=True)
     context = serializers.SerializerMethodField()  # type: ignore[assignment]
 
@@ -61,20 +66,26 @@ class ConversationSerializer(serializers.ModelSerializer[Conversation]):
             "updated_at",
         )
 
+    def get_model(self, conversation: Conversation) -> str:
+        return conversation.model or AUTO
+
+    @extend_schema_field(ContextSerializer)
     def get_context(self, conversation: Conversation) -> dict[str, Any]:
         active = conversation.active_message
         used = (active.tokens_in or 0) + (active.tokens_out or 0) if active else 0
-        limits = self.context["window_tokens"]
+        limits = self.context["window_tokens"]  # type: ignore[index]
         return {"used": used, "limit": limits(conversation.model), "summarised": False}
 
 
 class OptionsSerializer(StrictSerializer):
     """How to write the answer."""
 
-    max_tokens = serializers.IntegerField(min_value=1, max_value=1_000_000, required=False)
-    temperature = serializers.FloatField(min_value=0, max_value=2, required=False)
-    top_p = serializers.FloatField(min_value=0.000001, max_value=1, required=False)
-    seed = serializers.IntegerField(min_value=0, max_value=2**63 - 1, required=False)
+    max_tokens = WholeNumberField(
+        min_value=1, max_value=1_000_000, required=False, help_text="At most this many, and never more than the tier's."
+    )
+    temperature = NumberField(min_value=0, max_value=2, required=False)
+    top_p = NumberField(min_value=0.000001, max_value=1, required=False)
+    seed = WholeNumberField(min_value=0, required=False)
     stop = serializers.ListField(
         child=TextField(max_length=100),
         max_length=_MOST_STOP_SEQUENCES,
@@ -86,13 +97,17 @@ class NewMessageSerializer(StrictSerializer):
     """What the user says. Only `content` is needed."""
 
     content = TextField(allow_blank=True)
-    model = TextField(max_length=100, required=False, allow_null=True)
-    parent_id = serializers.UUIDField(required=False, allow_null=True)
-    document_ids = serializers.ListField(child=serializers.UUIDField(), required=False)
-    tools = serializers.ListField(child=TextField(max_length=100), required=False)
+    model = TextField(max_length=100, required=False, allow_null=True, help_text="A model's name, or `auto`.")
+    parent_id = IdField(
+        required=False,
+        allow_null=True,
+        help_text="The answer that this message follows; left out, the last one shown; `null`, a new first message.",
+    )
+    document_ids = serializers.ListField(child=IdField(), max_length=_MOST_DOCUMENTS, required=False)
+    tools = serializers.ListField(child=TextField(max_length=100), max_length=_MOST_TOOLS, required=False)
     options = OptionsSerializer(required=False)
-    stream = serializers.BooleanField(required=False, default=True)
-    background = serializers.BooleanField(required=False, default=False)
+    stream = TruthField(required=False, default=True, help_text="`false` for one JSON object at the end.")
+    background = TruthField(required=False, default=False, help_text="Whether to go on when nobody is attached.")
 
     def validate_document_ids(self, value: list[Any]) -> list[Any]:
         if value:
@@ -109,7 +124,7 @@ class RegenerateSerializer(StrictSerializer):
     """How to write the other answer."""
 
     model = TextField(max_length=100, required=False, allow_null=True)
-    stream = serializers.BooleanField(required=False, default=True)
+    stream = TruthField(required=False, default=True, help_text="`false` for one JSON object at the end.")
 
 
 class UsageSerializer(serializers.Serializer[Any]):
@@ -123,6 +138,9 @@ class UsageSerializer(serializers.Serializer[Any]):
 def usage_of(message: Message) -> dict[str, int]:
     """Return the token counts of an answer; zero for what is not known yet."""
     return {"in": message.tokens_in or 0, "cached": message.tokens_cached or 0, "out": message.tokens_out or 0}
+
+
+_OBJECTS = {"type": "array", "items": {"type": "object"}}
 
 
 class MessageSerializer(serializers.ModelSerializer[Message]):
@@ -164,24 +182,36 @@ class MessageSerializer(serializers.ModelSerializer[Message]):
     def get_model(self, message: Message) -> str | None:
         return message.model or None
 
+    @extend_schema_field(UsageSerializer(allow_null=True))
     def get_usage(self, message: Message) -> dict[str, int] | None:
         return usage_of(message) if message.role == Message.Role.ASSISTANT else None
 
+    @extend_schema_field(_OBJECTS)
     def get_attachments(self, message: Message) -> list[Any]:
         return []
 
+    @extend_schema_field(_OBJECTS)
     def get_citations(self, message: Message) -> list[Any]:
         return []
 
+    @extend_schema_field(_OBJECTS)
     def get_tool_calls(self, message: Message) -> list[Any]:
         return []
 
+    @extend_schema_field({"type": "object", "nullable": True})
     def get_feedback(self, message: Message) -> None:
         return None
 
 
-class GenerationSerializer(serializers.ModelSerializer[Generation]):
-    """How an answer came about, and the answer."""
+class WhySerializer(serializers.Serializer[Any]):
+    """Why an answer failed."""
+
+    code = serializers.CharField()
+    message = serializers.CharField()
+
+
+class GenerationRecordSerializer(serializers.ModelSerializer[Generation]):
+    """How an answer came about."""
 
     generation_id = serializers.UUIDField(source="pk", read_only=True)
     conversation_id = serializers.UUIDField(read_only=True)
@@ -189,7 +219,6 @@ class GenerationSerializer(serializers.ModelSerializer[Generation]):
     finish_reason = serializers.SerializerMethodField()
     error = serializers.SerializerMethodField()
     usage = serializers.SerializerMethodField()
-    message = MessageSerializer(read_only=True)
 
     class Meta:
         model = Generation
@@ -207,7 +236,6 @@ class GenerationSerializer(serializers.ModelSerializer[Generation]):
             "started_at",
             "first_token_at",
             "finished_at",
-            "message",
         )
 
     def get_model_version(self, generation: Generation) -> str | None:
@@ -216,13 +244,33 @@ class GenerationSerializer(serializers.ModelSerializer[Generation]):
     def get_finish_reason(self, generation: Generation) -> str | None:
         return generation.finish_reason or None
 
+    @extend_schema_field(WhySerializer(allow_null=True))
     def get_error(self, generation: Generation) -> dict[str, str] | None:
         if not generation.error_code:
             return None
         return {"code": generation.error_code, "message": generation.error_message}
 
+    @extend_schema_field(UsageSerializer)
     def get_usage(self, generation: Generation) -> dict[str, int]:
         return usage_of(generation.message)
+
+
+class GenerationSerializer(GenerationRecordSerializer):
+    """How an answer came about, and the answer."""
+
+    message = MessageSerializer(read_only=True)
+
+    class Meta(GenerationRecordSerializer.Meta):
+        fields = (*GenerationRecordSerializer.Meta.fields, "message")  # type: ignore[assignment]
+
+
+class WholeReplySerializer(MessageSerializer):
+    """A finished answer, and how it came about."""
+
+    generation = GenerationRecordSerializer(read_only=True)
+
+    class Meta(MessageSerializer.Meta):
+        fields = (*MessageSerializer.Meta.fields, "generation")  # type: ignore[assignment]
 
 
 class ConversationPageSerializer(serializers.Serializer[Any]):

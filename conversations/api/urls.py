@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from conversations.api import conversations, generations, replies
+from conversations.api import conversations, generations, model_list, replies
 
 urlpatterns = [
     path("conversations", conversations.ConversationsView.as_view(), name="conversations"),
@@ -11,5 +11,5 @@ urlpatterns = [
     path("generations/<uuid:generation_id>", generations.GenerationView.as_view(), name="generation"),
     path("generations/<uuid:generation_id>/stream", generations.GenerationStreamView.as_view(), name="stream"),
     path("generations/<uuid:generation_id>/cancel", generations.CancelGenerationView.as_view(), name="cancel"),
-    path("models", generations.ModelsView.as_view(), name="models"),
+    path("models", model_list.ModelsView.as_view(), name="models"),
 ]

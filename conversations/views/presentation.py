@@ -6,9 +6,9 @@ from uuid import UUID
 
 from django.utils.safestring import SafeString
 
-from conversations import queries
 from conversations.markdown import render
 from conversations.models import Conversation, Generation, Message
+from foundation.pages import Page
 from inference.positions import Position
 
 
@@ -73,7 +73,7 @@ def followed(generations: Iterable[Generation]) -> list[Followed]:
 
 
 def shown_conversations(
-    page: queries.Page[Conversation], *, current_id: UUID | None, answering: Iterable[Followed]
+    page: Page[Conversation], *, current_id: UUID | None, answering: Iterable[Followed]
 ) -> list[ShownConversation]:
     """Return the sidebar's rows."""
     busy = {one.conversation_id for one in answering}

@@ -1,0 +1,91 @@
+"""The OpenAPI schema's address, and what the schema says of every operation alike: its errors."""
+
+from typing import Any
+
+from drf_spectacular.renderers import (
+    OpenApiJsonRenderer,
+    OpenApiJsonRenderer2,
+    OpenApiYamlRenderer,
+    OpenApiYamlRenderer2,
+)
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+from rest_framework.negotiation import DefaultContentNegotiation
+
+_ERROR_SCHEMA = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["type", "code", "message"],
+            "properties": {
+                "type": {"type": "string", "description": "The family, as OpenAI's clients know it."},
+                "code": {"type": "string", "description": "What went wrong, for programs."},
+                "message": {"type": "string", "description": "What went wrong and what to do, for people."},
+                "param": {"type": "string", "description": "The field, parameter or header at fault."},
+                "details": {"description": "More; with 422 each faulty field and what is wrong with it."},
+            },
+        }
+    },
+}
+_ALWAYS = {
+    "401": "No credential, or one that is no longer good: `not_authenticated`, `token_expired`, `key_revoked`.",
+    "403": "The credential may not do this: `scope_missing`, `csrf_failed`, `account_suspended`.",
+    "500": "`internal_error`: a fault of the service.",
+    "503": "Try again after `Retry-After` seconds: `overloaded`, `no_capacity`.",
+}
+_NOT_FOUND = "`not_found`; also for what belongs to somebody else."
+_INVALID = "`invalid_request`: `details` names each field."
+_WITH_A_BODY = {
+    "400": "`malformed_json`: the body is no JSON.",
+    "413": "`content_too_long`: the body or the message is too long.",
+    "415": "`unsupported_media_type`: the body is not declared as `application/json` in UTF-8.",
+}
+_WITH_A_REPLY = {
+    "409": "`generation_in_progress`, or `idempotency_conflict`: the key was used for another request.",
+    "429": "`requests_exceeded`: try again after `Retry-After` seconds.",
+}
+
+
+class SchemaView(SpectacularAPIView):
+    """`/v1/schema/`: JSON, or YAML for who asks by `Accept` or `?format=`."""
+
+    content_negotiation_class = DefaultContentNegotiation
+    renderer_classes = [OpenApiJsonRenderer2, OpenApiJsonRenderer, OpenApiYamlRenderer, OpenApiYamlRenderer2]
+
+
+class DocsView(SpectacularSwaggerSplitView):
+    """`/v1/docs/`: the schema as a page."""
+
+    content_negotiation_class = DefaultContentNegotiation
+    url_name = "schema"
+
+
+def add_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Add to each operation of the finished schema the errors that it can answer with."""
+    result["components"]["schemas"]["Error"] = _ERROR_SCHEMA
+    for path, item in result["paths"].items():
+        for operation in item.values():
+            for status, description in _errors_of(path, operation).items():
+                operation["responses"].setdefault(status, _error_response(description))
+    return result
+
+
+def _errors_of(path: str, operation: dict[str, Any]) -> dict[str, str]:
+    errors = dict(_ALWAYS)
+    parameters = operation.get("parameters", [])
+    has_body = "requestBody" in operation
+    if "{" in path or has_body:
+        errors["404"] = _NOT_FOUND
+    if has_body or any(parameter["in"] != "path" for parameter in parameters):
+        errors["422"] = _INVALID
+    if has_body:
+        errors |= _WITH_A_BODY
+    if any(parameter["name"] == "Idempotency-Key" for parameter in parameters):
+        errors |= _WITH_A_REPLY
+    return dict(sorted(errors.items()))
+
+
+def _error_response(description: str) -> dict[str, Any]:
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+    return {"description": description, "content": content}

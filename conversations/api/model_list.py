@@ -1,0 +1,59 @@
+"""`/v1/models`: what the caller may choose from."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from conversations.api.conversations import user_of
+from conversations.models_on_offer import ModelOnOffer, models_on_offer
+
+
+class ModelSerializer(serializers.Serializer[Any]):
+    """A model, with the fields that OpenAI's clients know and some more."""
+
+    id = serializers.CharField(help_text="The name to send as `model`.")
+    object = serializers.ChoiceField(["model"])
+    created = serializers.IntegerField()
+    owned_by = serializers.CharField()
+    tier = serializers.CharField(help_text="The caller's tier, which offers the model.")
+    context_size = serializers.IntegerField(
+        allow_null=True, help_text="Tokens that prompt and answer may have together; null while no server has told it."
+    )
+    is_default = serializers.BooleanField(help_text="Whether `auto` means this model.")
+    is_ready = serializers.BooleanField(help_text="Whether one of its servers answers now.")
+
+
+class ModelListSerializer(serializers.Serializer[Any]):
+    """OpenAI's list."""
+
+    object = serializers.ChoiceField(["list"])
+    data = ModelSerializer(many=True)  # type: ignore[assignment]
+
+
+class ModelsView(APIView):
+    """The models that the caller may choose."""
+
+    scope = "read"
+
+    @extend_schema(operation_id="list_models", tags=["Models"], responses=ModelListSerializer)
+    def get(self, request: Request) -> Response:
+        """List the models in OpenAI's shape, with the caller's tier and the size of each model's window in tokens."""
+        tier = user_of(request).tier.name
+        return Response({"object": "list", "data": [_shown(model, tier) for model in models_on_offer()]})
+
+
+def _shown(model: ModelOnOffer, tier: str) -> dict[str, Any]:
+    return {
+        "id": model.alias,
+        "object": "model",
+        "created": 0,
+        "owned_by": "organization",
+        "tier": tier,
+        "context_size": model.context_tokens,
+        "is_default": model.is_default,
+        "is_ready": model.is_ready,
+    }
