@@ -52,13 +52,16 @@ class WeightsCache:
         target = self.folder / model.file_name
         if _is_known_good(target, model):
             return target
-        self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / "NOTICE").write_text(_NOTICE)
-        with _one_at_a_time(self.folder / f"{model.alias}.lock", model):
-            if target.exists() and (_is_known_good(target, model) or _verified_again(target, model)):
-                return target
-            self._require_space(model)
-            return self._fetch(model, sources, target)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            (self.folder / "NOTICE").write_text(_NOTICE)
+            with _one_at_a_time(self.folder / f"{model.alias}.lock", model):
+                if target.exists() and (_is_known_good(target, model) or _verified_again(target, model)):
+                    return target
+                self._require_space(model)
+                return self._fetch(model, sources, target)
+        except OSError as error:
+            raise WeightsError(_disk_sentence(error, self.folder)) from error
 
     def _fetch(self, model: LocalModel, sources: Sequence[Source], target: Path) -> Path:
         working_folder = self.folder / "partial" / model.alias
@@ -71,8 +74,6 @@ class WeightsCache:
                 say(f"{model.alias}: {reason}")
                 reasons.append(str(reason))
                 continue
-            except OSError as error:
-                raise WeightsError(_disk_sentence(error, working_folder)) from error
             _require_hash_of_download(fetched, working_folder, model)
             fetched.replace(target)
             _remember_good(target, model)
@@ -146,7 +147,7 @@ def _is_known_good(target: Path, model: LocalModel) -> bool:
     try:
         marked = orjson.loads(_marker(target).read_bytes())
         return bool(marked == _fingerprint(target, model))
-    except (FileNotFoundError, orjson.JSONDecodeError):
+    except (OSError, orjson.JSONDecodeError):
         return False
 
 

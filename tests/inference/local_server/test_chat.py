@@ -77,17 +77,17 @@ async def test_parts_of_a_message_are_joined(server):
 
 
 async def test_the_next_turn_reads_only_what_is_new(server):
-    question = "Explain in many words how a bicycle stays upright when it moves. " * 6
+    question = "Explain in many words how a bicycle stays upright when it moves. " * 4
     first = (await raw_http.post(server.url, ROUTE, chat(question))).json()
     said = first["choices"][0]["message"]["content"]
     second = (await raw_http.post(server.url, ROUTE, chat(question, said, "And a unicycle?"))).json()
     fresh = second["usage"]["prompt_tokens"] - second["usage"]["prompt_tokens_details"]["cached_tokens"]
-    assert second["usage"]["prompt_tokens"] > 120
+    assert second["usage"]["prompt_tokens"] > 80
     assert fresh < 25
 
 
 async def test_two_conversations_in_turn_keep_their_prefixes(server):
-    questions = [f"{word}: tell me all that you know about it. " * 12 for word in ("Rivers", "Stars", "Bread")]
+    questions = [f"{word}: tell me all that you know about it. " * 5 for word in ("Rivers", "Stars", "Bread")]
     said = [
         (await raw_http.post(server.url, ROUTE, chat(question, max_tokens=4))).json()["choices"][0]["message"][
             "content"

@@ -149,6 +149,12 @@ def test_a_full_disk_while_fetching_is_a_sentence(model, cache):
         cache.ensure(model, [full])
 
 
+def test_a_cache_that_cannot_be_made_is_a_sentence(tmp_path, model):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(WeightsError, match="XDG_CACHE_HOME"):
+        WeightsCache(tmp_path / "file" / "models").ensure(model, [from_bytes(CONTENT)])
+
+
 def test_two_checkouts_fetch_only_once(model, cache):
     first_began, second_began = threading.Event(), threading.Event()
 
