@@ -9,8 +9,10 @@ from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-REDIS_UNREACHABLE = (redis.ConnectionError, redis.TimeoutError, redis.BusyLoadingError, OSError)
-"""What a command raises while Redis is away; every caller has a way on without it."""
+REDIS_UNREACHABLE = (redis.RedisError, OSError)
+"""What a command raises while Redis is away, or there but of no use: full, read-only, loading, unable to save.
+
+Every caller has a way on without it."""
 
 
 def key(version: int, *parts: object) -> str:

@@ -7,6 +7,7 @@ first token at once, and a busy one sends many generations' tokens together.
 import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from itertools import islice
 from types import TracebackType
 from typing import Any, Self
 from uuid import UUID
@@ -18,7 +19,7 @@ import structlog
 from foundation.redis import REDIS_UNREACHABLE
 from inference import token_stream
 from inference.positions import BEGINNING, DONE_ORDINAL, FAILURE_ORDINAL, Position
-from inference.token_stream import Batch, Fenced, StreamedEvent, token_event
+from inference.token_stream import Batch, StreamedEvent, token_event
 
 log = structlog.get_logger(__name__)
 
@@ -51,9 +52,13 @@ class TokenStreamWriter:
         return self._parts[0] if self._parts else ""
 
     def continue_from(self, events: list[StreamedEvent]) -> None:
-        """Take over what earlier attempts published, before anything is written."""
-        if events:
-            self._parts = [event.text for event in events]
+        """Take over what earlier attempts published, before anything is written.
+
+        A stream that has lost its beginning is of no use: what is written then replaces it.
+        """
+        text = "".join(event.text for event in events)
+        if events and len(text.encode()) == events[-1].position.offset:
+            self._parts = [text]
             self._position = self._published = events[-1].position
 
     def seed(self, text: str) -> None:
@@ -109,12 +114,9 @@ class TokenStreamWriter:
 
     def start_over(self) -> None:
         """Prepare to write the stream anew, whole, because Redis has lost it."""
-        self._close_text()
-        later = [event for event in self._unsent if event.type != "token"]
-        whole = token_event(BEGINNING, self.text) if self._parts else None
-        if whole:
-            later = [whole, *(event for event in later if event.position > whole.position)]
-        self._unsent = later
+        if self._published.offset:
+            lost = self.text.encode()[: self._published.offset].decode()
+            self._unsent.insert(0, token_event(BEGINNING, lost))
         self._published = BEGINNING
 
 
@@ -124,7 +126,7 @@ class Publisher:
     def __init__(self, client: "redis.asyncio.Redis", keep_seconds: int) -> None:
         self._client = client
         self._keep_seconds = keep_seconds
-        self._ready: dict[UUID, TokenStreamWriter] = {}
+        self._ready: dict[TokenStreamWriter, None] = {}
         self._wake = asyncio.Event()
         self._sent = asyncio.Condition()
         self._stack = AsyncExitStack()
@@ -149,7 +151,7 @@ class Publisher:
         return TokenStreamWriter(self, generation_id, attempt)
 
     def wake(self, writer: TokenStreamWriter) -> None:
-        self._ready[writer.generation_id] = writer
+        self._ready[writer] = None
         self._wake.set()
 
     async def drain(self, writer: TokenStreamWriter, timeout: float) -> bool:
@@ -173,49 +175,44 @@ class Publisher:
                     await asyncio.sleep(_RETRY_SECONDS)
 
     async def _send_once(self) -> None:
-        writers = list(self._ready.values())[:_MOST_GENERATIONS_AT_ONCE]
-        batches: list[tuple[TokenStreamWriter, Batch]] = []
-        pipeline = self._client.pipeline(transaction=False)
-        for writer in writers:
-            self._ready.pop(writer.generation_id)
-            if batch := writer.next_batch():
-                batches.append((writer, batch))
-                pipeline.eval(
-                    *token_stream.publish_arguments(writer.generation_id, writer.attempt, batch, self._keep_seconds)
-                )
+        batches = self._next_batches()
         try:
-            answers = await pipeline.execute(raise_on_error=False)
+            answers = await self._publish(batches)
         except BaseException:
-            for writer, _ in batches:
-                self._ready[writer.generation_id] = writer
+            self._ready |= dict.fromkeys(writer for writer, _ in batches)
             raise
-        is_refused = False
         for (writer, batch), answer in zip(batches, answers, strict=True):
-            is_refused |= isinstance(answer, Exception)
-            await self._settle(writer, batch, answer)
+            self._settle(writer, batch, answer)
         async with self._sent:
             self._sent.notify_all()
-        if is_refused:
+        if refusal := next((answer for answer in answers if isinstance(answer, Exception)), None):
             # Out of memory, read-only, still loading: everything is kept, and tried again in a while.
-            log.warning("publish_refused", error=next(type(a).__name__ for a in answers if isinstance(a, Exception)))
+            log.warning("publish_refused", error=type(refusal).__name__)
             await asyncio.sleep(_RETRY_SECONDS)
 
-    async def _settle(self, writer: TokenStreamWriter, batch: Batch, answer: object) -> None:
-        if answer == b"ok":
-            writer.was_published(batch)
-        elif answer == b"fenced":
+    def _next_batches(self) -> list[tuple[TokenStreamWriter, Batch]]:
+        writers = list(islice(self._ready, _MOST_GENERATIONS_AT_ONCE))
+        for writer in writers:
+            del self._ready[writer]
+        return [(writer, batch) for writer in writers if (batch := writer.next_batch())]
+
+    async def _publish(self, batches: list[tuple[TokenStreamWriter, Batch]]) -> list[object]:
+        pipeline = self._client.pipeline(transaction=False)
+        for writer, batch in batches:
+            pipeline.eval(
+                *token_stream.publish_arguments(writer.generation_id, writer.attempt, batch, self._keep_seconds)
+            )
+        answers: list[object] = await pipeline.execute(raise_on_error=False)
+        return answers
+
+    def _settle(self, writer: TokenStreamWriter, batch: Batch, answer: object) -> None:
+        if answer == b"fenced":
             writer.on_fenced()
             return
+        if answer == b"ok":
+            writer.was_published(batch)
         elif answer == b"gap":
-            await self._start_over(writer)
+            log.warning("token_stream_lost", generation_id=str(writer.generation_id))
+            writer.start_over()
         if not writer.is_drained:
             self.wake(writer)
-
-    async def _start_over(self, writer: TokenStreamWriter) -> None:
-        log.warning("token_stream_lost", generation_id=str(writer.generation_id))
-        try:
-            await token_stream.reset(self._client, writer.generation_id, writer.attempt)
-        except Fenced:
-            writer.on_fenced()
-        else:
-            writer.start_over()

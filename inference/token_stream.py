@@ -22,19 +22,23 @@ local held = redis.call('HMGET', KEYS[2], 'attempt', 'last')
 local attempt = tonumber(ARGV[1])
 if held[1] and tonumber(held[1]) > attempt then return 'fenced' end
 local last = held[2] or '0-0'
-local final = ARGV[#ARGV - 2]
-if last ~= ARGV[2] and last ~= final then return 'gap' end
-if last ~= final then
-  for i = 6, #ARGV, 3 do redis.call('XADD', KEYS[1], ARGV[i], 't', ARGV[i + 1], 'd', ARGV[i + 2]) end
+local is_whole = ARGV[2] == '0-0'
+local first = (last == ARGV[2] or is_whole) and 6
+for i = 6, #ARGV, 3 do if ARGV[i] == last then first = i + 3 end end
+if not first then return 'gap' end
+if first == 6 and is_whole then redis.call('DEL', KEYS[1]) end
+if first < #ARGV then
+  for i = first, #ARGV, 3 do redis.call('XADD', KEYS[1], ARGV[i], 't', ARGV[i + 1], 'd', ARGV[i + 2]) end
   redis.call('PUBLISH', ARGV[4], ARGV[5])
 end
-redis.call('HSET', KEYS[2], 'attempt', attempt, 'last', final)
+redis.call('HSET', KEYS[2], 'attempt', attempt, 'last', ARGV[#ARGV - 2])
 redis.call('EXPIRE', KEYS[1], ARGV[3])
 redis.call('EXPIRE', KEYS[2], ARGV[3])
 return 'ok'
 """
 """ARGV: attempt, last position that this attempt knows, seconds to keep, channel, message, then id, type, data of each
-event. `gap` says that the stream holds something else than what the writer believes: it was lost."""
+event. Events that an earlier call has brought, though its reply was lost, are left out. `gap` says that the stream
+holds something else than what the writer believes: it was lost. A batch from the beginning replaces what is there."""
 
 _BEGIN = """
 local held = tonumber(redis.call('HGET', KEYS[2], 'attempt') or '0')
@@ -42,14 +46,6 @@ if held > tonumber(ARGV[1]) then return false end
 redis.call('HSET', KEYS[2], 'attempt', ARGV[1])
 redis.call('EXPIRE', KEYS[2], ARGV[2])
 return redis.call('XRANGE', KEYS[1], '-', '+')
-"""
-
-_RESET = """
-local held = tonumber(redis.call('HGET', KEYS[2], 'attempt') or '0')
-if held > tonumber(ARGV[1]) then return 'fenced' end
-redis.call('DEL', KEYS[1])
-redis.call('HDEL', KEYS[2], 'last')
-return 'ok'
 """
 
 ROW_CHANGED = b""
@@ -147,13 +143,6 @@ async def begin(
     if entries is None:
         raise Fenced
     return [_event(entry_id, fields) for entry_id, fields in entries]
-
-
-async def reset(client: "redis.asyncio.Redis", generation_id: UUID, attempt: int) -> None:
-    """Empty a stream that no longer holds all of its text, before it is written anew."""
-    keys = [events_key(generation_id), state_key(generation_id)]
-    if await client.eval(_RESET, 2, *keys, attempt) == b"fenced":
-        raise Fenced
 
 
 async def replay(

@@ -1,0 +1,49 @@
+"""Generations in any state, each in one line. These are synchronous: from a coroutine call them by `in_database`."""
+
+from datetime import timedelta
+
+from django.utils import timezone
+
+from conversations.models import Conversation, Generation, Message
+from conversations.services import attempts
+from conversations.streaming.snapshot import snapshot_of
+from tests.accounts.factories import make_user
+
+
+def make_generation(conversation=None, *, status="queued", content="", question="What?", **fields) -> Generation:
+    """Make a question with its answer, in a new conversation of a new user's unless one is given."""
+    conversation = conversation or Conversation.objects.create(user=make_user())
+    asked = Message.objects.create(conversation=conversation, role="user", content=question)
+    answer = Message.objects.create(
+        conversation=conversation, parent=asked, role="assistant", status=status, content=content
+    )
+    values = {
+        "priority_class": "free",
+        "model": "small",
+        "options": {"max_tokens": 100},
+        "deadline": timezone.now() + timedelta(minutes=2),
+        **fields,
+    }
+    return Generation.objects.create(
+        message=answer, conversation=conversation, user=conversation.user, status=status, **values
+    )
+
+
+def make_attempt(conversation=None, **fields):
+    """Make a generation and claim it."""
+    attempt = attempts.claim(make_generation(conversation, **fields).pk)
+    assert attempt is not None
+    return attempt
+
+
+def read_generation(generation_id) -> Generation:
+    return Generation.objects.select_related("message").get(pk=generation_id)
+
+
+def read_snapshot(generation_id):
+    return snapshot_of(read_generation(generation_id))
+
+
+def expire_lease(generation_id) -> None:
+    """Let the worker of a generation be believed dead."""
+    Generation.objects.filter(pk=generation_id).update(lease_expires_at=timezone.now() - timedelta(seconds=1))
