@@ -27,8 +27,9 @@ check: ## check format, types, layers, migrations, templates, scripts, locks
 
 format: ## format the code
 	@scripts/set-up test
-	@.venv/bin/ruff format . && .venv/bin/ruff check --fix . && .venv/bin/djlint templates --reformat --quiet; \
-	npm run --silent format
+	@.venv/bin/ruff format .
+	@.venv/bin/ruff check --fix .
+	@npm run --silent format
 
 bench: ## measure the added delays against the model server's twin
 	@scripts/set-up test

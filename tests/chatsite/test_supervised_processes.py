@@ -108,6 +108,18 @@ async def test_a_program_that_ignores_its_stop_is_ended_after_its_grace(transcri
     assert "program does not stop by itself; ending it" in transcript.getvalue()
 
 
+async def test_a_program_can_be_ended_at_once_while_it_is_being_stopped(transcript, guard):
+    code = (
+        "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('deaf', flush=True)\ntime.sleep(300)"
+    )
+    async with kept_running(python(code, grace_seconds=250), transcript, guard) as supervised:
+        await until(lambda: "deaf" in transcript.getvalue(), "its start")
+        stopping = asyncio.create_task(supervised.stop())
+        await asyncio.sleep(0)
+        supervised.kill()
+        await asyncio.wait_for(stopping, 20)
+
+
 async def test_the_children_of_a_program_that_died_are_ended(tmp_path, transcript, guard):
     code = (
         "import subprocess, os\np = subprocess.Popen(['sleep', '300'])\nprint('child', p.pid, flush=True)\nos._exit(1)"
