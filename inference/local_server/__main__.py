@@ -80,12 +80,17 @@ def _read_arguments() -> argparse.Namespace:
     parser.add_argument("--model", required=True, choices=sorted(LOCAL_MODELS))
     parser.add_argument("--port", required=True, type=int)
     parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--threads", type=int, default=os.process_cpu_count() or 1)
+    parser.add_argument("--threads", type=int, default=_default_threads(), help="all cores but one unless given")
     parser.add_argument("--parallel", type=int, default=2, help="how many answers are written at once")
     parser.add_argument("--window-tokens", type=int, default=4096, help="prompt and answer of one request together")
     parser.add_argument("--max-concurrent-requests", type=int, help="waiting and running ones; more are refused")
     parser.add_argument("--outlive-parent", action="store_true", help="go on when the starting process is killed")
     return parser.parse_args()
+
+
+def _default_threads() -> int:
+    """All cores but one: the engine's threads wait for each other, so one that lacks a core delays all."""
+    return max((os.process_cpu_count() or 1) - 1, 1)
 
 
 def _die_with_parent() -> None:
