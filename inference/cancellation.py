@@ -1,6 +1,8 @@
 """How a running piece of work is told to stop, wherever it is."""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum, auto
 from types import TracebackType
 from typing import Self
@@ -52,6 +54,7 @@ class Cancellation:
         self.why: Why | None = None
         self._task: asyncio.Task[object] | None = None
         self._is_thrown = False
+        self._cancelling_before = 0
 
     def request(self, why: Why) -> None:
         """Stop the block, now or as soon as it is entered."""
@@ -66,6 +69,8 @@ class Cancellation:
 
     async def __aenter__(self) -> Self:
         self._task = asyncio.current_task()
+        assert self._task is not None
+        self._cancelling_before = self._task.cancelling()
         self._is_thrown = False
         if self.why is not None:
             self._throw()
@@ -79,40 +84,49 @@ class Cancellation:
             return
         assert task is not None
         assert self.why is not None
-        if task.uncancel() > 0:
+        is_cancellation = kind is not None and issubclass(kind, asyncio.CancelledError)
+        if task.uncancel() > self._cancelling_before:
             return  # the task itself is being cancelled as well: let that go on
-        if kind is None:
-            # The request came with the block's last await behind it; the cancellation has yet to be delivered.
-            await _swallow_pending_cancellation()
-        if kind is None or issubclass(kind, asyncio.CancelledError):
+        if not is_cancellation:
+            # The request came with the block's last await behind it; the cancellation may have yet to be delivered.
+            await self._swallow_pending_cancellation(task)
+        if kind is None or is_cancellation:
             raise Stopped(self.why) from error
 
-
-async def _swallow_pending_cancellation() -> None:
-    try:
-        await asyncio.sleep(0)
-    except asyncio.CancelledError:
-        return
+    async def _swallow_pending_cancellation(self, task: asyncio.Task[object]) -> None:
+        try:
+            await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            if task.cancelling() > self._cancelling_before:
+                raise
 
 
 class Cancellations:
-    """The switches of all the work that one worker has in hand, by generation."""
+    """The switches of all the work that one worker has in hand.
+
+    A generation may be in hand twice for a moment, when its job was enqueued again or a later attempt began; each piece
+    of work has a switch of its own, so that the end of one, or its fence, does not touch the other.
+    """
 
     def __init__(self) -> None:
-        self._by_generation: dict[UUID, Cancellation] = {}
+        self._in_hand: list[tuple[UUID, Cancellation]] = []
 
-    def open(self, generation_id: UUID) -> Cancellation:
-        """Make the switch of a piece of work; `close` it at its end."""
-        return self._by_generation.setdefault(generation_id, Cancellation())
-
-    def close(self, generation_id: UUID) -> None:
-        self._by_generation.pop(generation_id, None)
+    @contextmanager
+    def opened(self, generation_id: UUID) -> Iterator[Cancellation]:
+        """Give the switch of a piece of work, for as long as that lasts."""
+        entry = generation_id, Cancellation()
+        self._in_hand.append(entry)
+        try:
+            yield entry[1]
+        finally:
+            self._in_hand.remove(entry)
 
     def request(self, generation_id: UUID, why: Why) -> None:
         """Stop a piece of work, if this worker has it."""
-        if cancellation := self._by_generation.get(generation_id):
-            cancellation.request(why)
+        for each, cancellation in self._in_hand:
+            if each == generation_id:
+                cancellation.request(why)
 
     def request_all(self, why: Why) -> None:
-        for cancellation in list(self._by_generation.values()):
+        for _, cancellation in self._in_hand:
             cancellation.request(why)

@@ -102,12 +102,11 @@ class Worker:
     async def _run_job(self, job: Job) -> None:
         structlog.contextvars.bind_contextvars(generation_id=str(job.generation_id))
         try:
-            await self.handler(job, self.cancellations.open(job.generation_id))
+            with self.cancellations.opened(job.generation_id) as cancellation:
+                await self.handler(job, cancellation)
         except Exception:
             # The lease runs out and the sweeper gives the generation to a worker again.
             log.exception("generation_crashed")
-        finally:
-            self.cancellations.close(job.generation_id)
 
     async def _drain(self) -> None:
         if self._running:
