@@ -17,7 +17,9 @@ AGEING_SECONDS = 15
 """A job that has waited this long counts as one class more urgent; twice as long, two."""
 
 _ENQUEUE = """
-if redis.call('HSETNX', KEYS[2], ARGV[1], '') == 0 then return 0 end
+local waiting = redis.call('HGET', KEYS[2], ARGV[1])
+local place = waiting and string.match(waiting, ' (.+)$')
+if place and #redis.call('XRANGE', KEYS[1], place, place) > 0 then return 0 end
 local entry = redis.call('XADD', KEYS[1], '*', 'id', ARGV[1])
 redis.call('HSET', KEYS[2], ARGV[1], ARGV[2] .. ' ' .. entry)
 redis.call('PUBLISH', ARGV[3], '')
