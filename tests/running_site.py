@@ -75,6 +75,7 @@ class RunningSite:
             "SITE_URL": self.url,
             "DEBUG": "true",
             "MAX_ANSWER_TOKENS": "8192",
+            "WORKER_DRAIN_SECONDS": "1",
             "PYTHONUNBUFFERED": "1",
             "PYTHONWARNINGS": "default",
             **self.environment,
