@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -45,26 +46,29 @@ def binary(name: str) -> str:
 
 def create(cluster: Cluster, *, durable: bool = True) -> None:
     """Make the cluster's files where there are none; without `durable` they are not forced to the disk."""
-    if (cluster.data / "PG_VERSION").exists():
+    if cluster.data.exists():
         return
+    # Under another name until it is whole: what an interruption leaves looks like a cluster, but is none.
+    unfinished = cluster.data.with_name(f"{cluster.data.name}.new")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(mode=0o700, parents=True)
     privileges = ordinary_privileges()
-    cluster.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     if privileges.user is not None and privileges.group is not None:
-        os.chown(cluster.data, privileges.user, privileges.group)
+        os.chown(unfinished, privileges.user, privileges.group)
         os.chown(cluster.sockets, privileges.user, privileges.group)
     # With the C locale pg_trgm drops every letter that is not ASCII.
     options = ["-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", *([] if durable else ["--no-sync"])]
     made = subprocess.run(
-        [*privileges.prefix, binary("initdb"), "-D", str(cluster.data), *options],
+        [*privileges.prefix, binary("initdb"), "-D", str(unfinished), *options],
         capture_output=True,
         text=True,
         check=False,
         user=privileges.user,
         group=privileges.group,
-        env={**os.environ, "LC_ALL": "C.UTF-8"},
     )
     if made.returncode != 0:
         raise StartError(f"PostgreSQL could not make its files in {cluster.data}: {made.stderr.strip()}")
+    unfinished.rename(cluster.data)
 
 
 def server_command(cluster: Cluster, **settings: str) -> list[str]:
@@ -91,16 +95,17 @@ def create_database(cluster: Cluster, name: str = DATABASE) -> None:
 
 
 def clear_stale_lock(cluster: Cluster) -> None:
-    """End a server that a killed supervisor left behind, and remove the lock file of one that is gone.
+    """End a server that a killed supervisor left behind, and remove a lock file whose number is a stranger's now.
 
-    PostgreSQL itself refuses to start when the number in its lock file belongs to any live process of the same user,
-    which after a power failure may be a stranger.
+    PostgreSQL refuses to start while the number in its lock file is that of any live process of the same user, which
+    after a power failure may be anybody. The file of a dead server stays: through it PostgreSQL makes sure that none of
+    that server's processes still writes.
     """
     lock = cluster.data / "postmaster.pid"
-    if not lock.exists():
+    first_line = lock.read_text().partition("\n")[0].strip() if lock.exists() else ""
+    if not first_line.isdigit():
         return
-    first_line = lock.read_text().partition("\n")[0].strip()
-    pid = int(first_line) if first_line.isdigit() else 0
+    pid = int(first_line)
     deadline = time.monotonic() + STALE_SERVER_SECONDS
     if _serves(pid, cluster):
         os.kill(pid, STOP_SIGNAL)
@@ -108,11 +113,20 @@ def clear_stale_lock(cluster: Cluster) -> None:
         if time.monotonic() > deadline:
             raise StartError(f"An earlier PostgreSQL (process {pid}) still uses {cluster.data} and does not stop.")
         time.sleep(0.05)
-    lock.unlink(missing_ok=True)
+    if _command_of(pid):
+        lock.unlink(missing_ok=True)
 
 
 def _serves(pid: int, cluster: Cluster) -> bool:
-    if not pid:
-        return False
-    listing = subprocess.run(["ps", "-o", "args=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return "postgres" in listing.stdout and str(cluster.data) in listing.stdout
+    command = _command_of(pid)
+    return "postgres" in command and str(cluster.data) in command
+
+
+def _command_of(pid: int) -> str:
+    """Return the command line of a live process; empty where there is none."""
+    if Path("/proc/self").exists():
+        try:
+            return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            return ""
+    return subprocess.run(["ps", "-o", "args=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout

@@ -94,6 +94,8 @@ class Supervised:
     async def _run_once(self) -> int:
         if self.component.prepare is not None:
             await asyncio.to_thread(self.component.prepare)
+        if self._stopping.is_set():
+            return 0
         async with self._started() as process:
             return await process.wait()
 
@@ -117,6 +119,8 @@ class Supervised:
             self._process = process
             self._running.set()
             self._guard.begun(process.pid, component.stop_signal)
+            if self._stopping.is_set():  # told while it was being started
+                self.kill()
             try:
                 yield process
             finally:

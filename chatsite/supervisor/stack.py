@@ -48,7 +48,9 @@ class Stack:
     async def _bring_up(self, keepers: asyncio.TaskGroup) -> None:
         models = self._start(self._others, self._plan.models(), keepers)
         stores = self._start(self._stores, self._plan.stores(), keepers)
-        await asyncio.gather(self._set_up_database(stores), self._run_to_end(self._plan.static_collection()))
+        async with asyncio.TaskGroup() as set_up:
+            set_up.create_task(self._set_up_database(stores))
+            set_up.create_task(self._run_to_end(self._plan.static_collection()))
         await _all_ready(self._start(self._others, self._plan.servers(), keepers))
         await self._first_model(models)
         await self._run_to_end(self._plan.first_account())
@@ -107,4 +109,6 @@ class Stack:
 
 
 async def _all_ready(started: list[Supervised]) -> None:
-    await asyncio.gather(*(supervised.wait_until_ready() for supervised in started))
+    async with asyncio.TaskGroup() as waits:
+        for supervised in started:
+            waits.create_task(supervised.wait_until_ready())

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from chatsite.supervisor.errors import StartError
-from chatsite.supervisor.postgresql import Cluster, clear_stale_lock
+from chatsite.supervisor.postgresql import Cluster, clear_stale_lock, create
 from chatsite.supervisor.probes import free_ports, require_free_port
 from chatsite.supervisor.workspace import open_workspace
 
@@ -82,7 +82,25 @@ def test_ports_that_somebody_listens_on_are_passed_over():
         assert port not in free_ports(port, 2)
 
 
-def test_the_lock_file_of_a_postgresql_that_is_gone_is_removed_even_if_its_number_is_anothers_now(tmp_path):
+def test_the_lock_file_of_a_dead_postgresql_is_left_to_postgresql(tmp_path):
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        pass
+    lock = tmp_path / "postmaster.pid"
+    lock.write_text(f"{gone.pid}\n{tmp_path}\n")
+    clear_stale_lock(Cluster(data=tmp_path, sockets=tmp_path))
+    assert lock.exists()
+
+
+def test_what_an_interrupted_first_start_left_is_made_anew(tmp_path):
+    cluster = Cluster(data=tmp_path / "postgresql", sockets=tmp_path)
+    (tmp_path / "postgresql.new").mkdir()
+    (tmp_path / "postgresql.new" / "PG_VERSION").write_text("18\n")
+    create(cluster, durable=False)
+    assert (cluster.data / "global" / "pg_control").exists()
+    assert not (tmp_path / "postgresql.new").exists()
+
+
+def test_the_lock_file_of_a_postgresql_whose_number_is_anothers_now_is_removed(tmp_path):
     lock = tmp_path / "postmaster.pid"
     lock.write_text(f"{os.getpid()}\n{tmp_path}\n")
     clear_stale_lock(Cluster(data=tmp_path, sockets=tmp_path))
