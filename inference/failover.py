@@ -4,13 +4,13 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 
 from inference import router
 from inference.catalog import Model, Replica
-from inference.events import Finished, Piece, Reasoning, StreamEvent
+from inference.events import Finished, Piece, StreamEvent
 from inference.fleet import Fleet, ReplicaState
 from inference.messages import ChatRequest
 from inference.tgi.errors import GenerationFailed, ModelServerError
@@ -21,7 +21,8 @@ PATIENCE_SECONDS = 60.0
 """How long a request may go without progress, over all its tries, before it is given up."""
 _FIRST_PAUSE_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 2.0
-_MOST_EMPTY_ANSWERS = 2
+_MOST_FRUITLESS_TRIES = 3
+"""A request whose answer has begun and ended without text so often in a row would do so for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,49 +47,35 @@ type BuildRequest = Callable[[ReplicaState, Progress], Awaitable[ChatRequest]]
 
 
 async def stream_answer(
-    fleet: Fleet, model: Model, build: BuildRequest, *, so_far: Progress
+    fleet: Fleet,
+    model: Model,
+    build: BuildRequest,
+    *,
+    so_far: Progress,
+    patience_seconds: float = PATIENCE_SECONDS,
 ) -> AsyncGenerator[StreamEvent | Chosen]:
     """Yield the events of one whole answer; use it within `aclosing`.
 
     A replica that refuses or dies is left for another, which continues the text so far; a replica that comes back is
     tried again. Raise the last `ModelServerError` when the request itself is wrong or patience is at its end.
     """
-    text, decoded = [so_far.text], so_far.decoded_tokens
-    failed: set[Replica] = set()
-    last_progress = time.monotonic()
-    pause_seconds, empty_answers = _FIRST_PAUSE_SECONDS, 0
+    answer = _Answer([so_far.text], so_far.decoded_tokens)
     while True:
-        state = router.choose(fleet, model, failed=failed)
-        begun = False
+        state = router.choose(fleet, model, failed=answer.failed)
         try:
-            async with aclosing(_from_one(state, build, Progress("".join(text), decoded))) as events:
+            async with aclosing(_from_one(state, build, answer)) as events:
                 async for event in events:
-                    if not begun:
-                        begun = True
-                        yield Chosen(
-                            state.replica, state.info.model_id if state.info else None, bool(text[0] or decoded)
-                        )
-                    if isinstance(event, Piece | Reasoning):
-                        decoded += event.token_count
-                        last_progress, pause_seconds = time.monotonic(), _FIRST_PAUSE_SECONDS
-                        failed.clear()
-                    if isinstance(event, Piece):
-                        text.append(event.text)
-                    if isinstance(event, Finished):
-                        _check_not_empty(text)
                     yield event
                 return
         except ModelServerError as error:
-            empty_answers += isinstance(error, EmptyAnswer)
-            log.warning("replica_failed", replica=state.replica.url, code=error.code, decoded_tokens=decoded)
-            is_patient = time.monotonic() - last_progress < PATIENCE_SECONDS
-            if not error.retryable or not is_patient or empty_answers >= _MOST_EMPTY_ANSWERS:
+            log.warning(
+                "replica_failed", replica=state.replica.url, code=error.code, decoded_tokens=answer.decoded_tokens
+            )
+            if not error.retryable or answer.is_hopeless(patience_seconds):
                 raise
-            failed.add(state.replica)
-        if len(failed) >= len(model.replicas):
-            await asyncio.sleep(pause_seconds)
-            pause_seconds = min(_LONGEST_PAUSE_SECONDS, pause_seconds * 2)
-            failed.clear()
+            answer.failed.add(state.replica)
+        if len(answer.failed) >= len(model.replicas):
+            await answer.pause()
 
 
 class EmptyAnswer(GenerationFailed):
@@ -97,14 +84,59 @@ class EmptyAnswer(GenerationFailed):
     code = "empty_answer"
 
 
-def _check_not_empty(text: list[str]) -> None:
-    if not any(text):
-        raise EmptyAnswer("the answer has no text")
+@dataclass(slots=True)
+class _Answer:
+    """What the tries so far have brought, and how they fared."""
+
+    text: list[str]
+    decoded_tokens: int
+    failed: set[Replica] = field(default_factory=set)
+    fruitless_tries: int = 0
+    last_progress: float = field(default_factory=time.monotonic)
+    pause_seconds: float = _FIRST_PAUSE_SECONDS
+
+    @property
+    def progress(self) -> Progress:
+        return Progress("".join(self.text), self.decoded_tokens)
+
+    def begin(self, state: ReplicaState) -> Chosen:
+        """Note that a replica answers; until it has brought text, in vain."""
+        self.fruitless_tries += 1
+        is_resumed = bool(self.decoded_tokens or any(self.text))
+        return Chosen(state.replica, state.info.model_id if state.info else None, is_resumed)
+
+    def take(self, event: StreamEvent) -> None:
+        if isinstance(event, Finished):
+            if not any(self.text):
+                raise EmptyAnswer("the answer has no text")
+            return
+        self.decoded_tokens += event.token_count
+        self.last_progress, self.pause_seconds = time.monotonic(), _FIRST_PAUSE_SECONDS
+        self.failed.clear()
+        # What was thought aloud cannot be continued, only text can.
+        if isinstance(event, Piece) and event.text:
+            self.text.append(event.text)
+            self.fruitless_tries = 0
+
+    def is_hopeless(self, patience_seconds: float) -> bool:
+        waited = time.monotonic() - self.last_progress
+        return waited >= patience_seconds or self.fruitless_tries >= _MOST_FRUITLESS_TRIES
+
+    async def pause(self) -> None:
+        """Wait, longer each time, before every replica is tried once more."""
+        await asyncio.sleep(self.pause_seconds)
+        self.pause_seconds = min(_LONGEST_PAUSE_SECONDS, self.pause_seconds * 2)
+        self.failed.clear()
 
 
-async def _from_one(state: ReplicaState, build: BuildRequest, progress: Progress) -> AsyncGenerator[StreamEvent]:
+async def _from_one(state: ReplicaState, build: BuildRequest, answer: _Answer) -> AsyncGenerator[StreamEvent | Chosen]:
     with state.one_request() as server:
-        request = await build(state, progress)
+        request = await build(state, answer.progress)
+        has_begun = False
         async with aclosing(server.stream_chat(request)) as events:
             async for event in events:
+                if not has_begun:
+                    has_begun = True
+                    yield answer.begin(state)
+                answer.take(event)
                 yield event
