@@ -193,7 +193,7 @@ class Plan:
             command=(*python, "--quiet", "-A", "chatsite", "worker", *options),
             environment=self.environment,
             is_ready=partial(self._reports_ready, "celery"),
-            grace_seconds=5,
+            grace_seconds=8,
         )
 
     def _beat(self) -> Component:
