@@ -4,7 +4,7 @@ The reply is followed by an async view, so that Django's own handler notices at 
 before it (authentication, limits, validation, the transaction) is a synchronous REST framework view.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from functools import wraps
 from typing import Any
@@ -143,18 +143,13 @@ async def _whole_reply(begun: ReplyBegun) -> JsonResponse:
     async with aclosing(follow(begun.snapshot)) as events:
         async for _ in events:
             pass
-    shown = await in_database(_whole, begun.user_id, begun.snapshot.generation_id)
-    return JsonResponse(shown, headers=begun.rate_limit_headers)
-
-
-def _whole(user_id: UUID, generation_id: UUID) -> dict[str, Any]:
-    generation = queries.generation_of(user_id, generation_id)
+    generation = await in_database(queries.generation_of, begun.user_id, begun.snapshot.generation_id)
     if generation.status == Message.Status.FAILED:
-        raise _failure(generation)
-    return WholeReplySerializer(generation.message).data
+        raise _failure(generation, begun.rate_limit_headers)
+    return JsonResponse(WholeReplySerializer(generation.message).data, headers=begun.rate_limit_headers)
 
 
-def _failure(generation: Generation) -> DomainError:
+def _failure(generation: Generation, headers: Mapping[str, str]) -> DomainError:
     """Return the failure as an error: who reads only the status must not take half an answer for a whole one."""
     names = ("generation_id", "message_id", "conversation_id")
     ids = (generation.pk, generation.pk, generation.conversation_id)
@@ -162,6 +157,7 @@ def _failure(generation: Generation) -> DomainError:
         generation.error_message,
         details={name: str(each) for name, each in zip(names, ids, strict=True)},
         retry_after_seconds=_TRY_AGAIN_SECONDS if generation.error_code == NoCapacity.code else None,
+        headers=headers,
     )
 
 
