@@ -41,6 +41,30 @@ async (texts) => {
   });
 }
 """
+GROW = """
+async (corpus) => {
+  const { newParser } = await import("/static/js/markdown/parser.js");
+  const { nodesOf } = await import("/static/js/markdown/nodes.js");
+  const { StreamedMarkdown } = await import("/static/js/markdown/streamed_markdown.js");
+  const differs = ([, text]) => {
+    const [grown, whole] = [document.createElement("div"), document.createElement("div")];
+    document.querySelector("main").append(grown);
+    const markdown = new StreamedMarkdown(grown);
+    for (const character of text) {
+      markdown.append(character);
+      markdown.render({ isFinished: false });
+    }
+    markdown.render({ isFinished: true });
+    whole.append(nodesOf(newParser().parse(text, {})));
+    for (const added of grown.querySelectorAll("[data-added]")) added.remove();
+    grown.remove();
+    grown.normalize();
+    whole.normalize();
+    return !grown.isEqualNode(whole);
+  };
+  return Object.entries(corpus).filter(differs).map(([name]) => name);
+}
+"""
 SAME = """
 pairs => {
   const parse = (html) => new DOMParser().parseFromString(html, "text/html").body;
@@ -94,6 +118,11 @@ async def test_the_browser_builds_the_very_nodes_that_the_server_sends(alice, br
     pairs = [[name, render(text), html] for (name, text), html in zip(CORPUS.items(), built, strict=True)]
     assert await blank.evaluate(SAME, pairs) == []
     await blank.close()
+
+
+async def test_what_was_written_piece_by_piece_ends_as_the_very_nodes_of_the_whole(alice):
+    page = await alice.open()
+    assert await page.evaluate(GROW, CORPUS) == []
 
 
 async def test_every_prefix_of_the_corpus_written_live_runs_nothing(alice):

@@ -20,8 +20,8 @@ class ChatAnswer extends HTMLElement {
   connectedCallback() {
     this.#abort = new AbortController();
     this.#answer = new Answer(this.dataset.status);
-    this.#markdown = new StreamedMarkdown(this.#part("content"));
-    this.#markdown.reset(JSON.parse(this.querySelector("script[type='application/json']").textContent));
+    const text = JSON.parse(this.querySelector("script[type='application/json']").textContent);
+    this.#markdown = new StreamedMarkdown(this.#part("content"), text);
     this.addEventListener("click", (event) => this.#clicked(event), { signal: this.#abort.signal });
     this.addEventListener("submit", (event) => this.#submitted(event), { signal: this.#abort.signal });
     hear("chat:stop", () => this.#stop(), this.#abort.signal);

@@ -7,6 +7,7 @@ class CodeBlock extends HTMLElement {
     if (this.querySelector(":scope > button") !== null) return;
     const button = document.createElement("button");
     button.type = "button";
+    button.dataset.added = "";
     button.className = "code-block__copy";
     button.textContent = "Copy";
     button.addEventListener("click", () => this.#copy(button));

@@ -1,15 +1,17 @@
-// Keeps a container's nodes equal to a growing Markdown text, touching only the blocks that changed.
+// Keeps a container's nodes equal to a growing Markdown text, touching only what changed.
 import { MarkdownBlocks } from "../models/markdown_blocks.js";
+import { grow } from "./growth.js";
 import { nodesOf } from "./nodes.js";
 import { newParser } from "./parser.js";
 
 export class StreamedMarkdown {
   #container;
   #blocks = new MarkdownBlocks(newParser());
-  #nodes = [];
 
-  constructor(container) {
+  /** The container holds what the server rendered of `text`. */
+  constructor(container, text = "") {
     this.#container = container;
+    this.#blocks.append(text);
   }
 
   get text() {
@@ -20,22 +22,15 @@ export class StreamedMarkdown {
     this.#blocks.append(text);
   }
 
-  reset(text) {
-    this.#blocks.reset(text);
-  }
-
-  /** Bring the container up to date; what the server rendered is replaced at the first call. */
+  /** Bring the container up to date: each block of the text is one child. */
   render({ isFinished }) {
     const { from, blocks } = this.#blocks.update({ isFinished });
-    const kept = this.#nodes.slice(0, from);
-    const fresh = blocks.map((tokens) => nodesOf(tokens).firstChild);
-    if (kept.length === 0) this.#container.replaceChildren(...fresh);
-    else replaceAfter(kept.at(-1), fresh);
-    this.#nodes = [...kept, ...fresh];
+    const present = [...this.#container.children].slice(from);
+    blocks.forEach((tokens, index) => {
+      const fresh = nodesOf(tokens).firstChild;
+      if (index < present.length) grow(present[index], fresh);
+      else this.#container.append(fresh);
+    });
+    for (const node of present.slice(blocks.length)) node.remove();
   }
-}
-
-function replaceAfter(last, fresh) {
-  while (last.nextSibling !== null) last.nextSibling.remove();
-  last.after(...fresh);
 }

@@ -28,12 +28,6 @@ export class MarkdownBlocks {
     this.#text += text;
   }
 
-  /** Begin again with another text. */
-  reset(text = "") {
-    this.#text = text;
-    this.#forget();
-  }
-
   /** Return `{from, blocks}`: the blocks (lists of tokens) that take the place of all from index `from` on. */
   update({ isFinished }) {
     const tail = this.#text.slice(this.#settledLength);
