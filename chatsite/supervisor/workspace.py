@@ -1,5 +1,6 @@
 """The data directory: one supervisor at a time, enough room, a short-named place for sockets."""
 
+import contextlib
 import errno
 import fcntl
 import hashlib
@@ -33,7 +34,10 @@ def open_workspace(data: Path) -> Iterator[Workspace]:
     _make(data)
     lock = _lock(data)
     try:
-        yield Workspace(data, _socket_directory(data), lock)
+        sockets = _socket_directory(data)
+        yield Workspace(data, sockets, lock)
+        with contextlib.suppress(OSError):  # not empty: a server was killed
+            sockets.rmdir()
     finally:
         os.close(lock)
 
