@@ -1,10 +1,35 @@
-"""The admin's forms for accounts, which have an email address where Django expects a user name."""
+"""Forms of accounts, which have an email address where Django expects a user name."""
 
 from typing import Any, ClassVar
 
+from allauth.account.forms import SignupForm
+from django.contrib import messages
+from django.contrib.auth import authenticate
 from django.contrib.auth.forms import AdminUserCreationForm, UserChangeForm
+from django.db import IntegrityError, transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 
 from accounts.models import User
+
+
+class SignUpForm(SignupForm):  # type: ignore[misc]  # allauth is untyped
+    """The sign-up form, which may be sent twice at once: whoever is second finds the account made, and is signed in."""
+
+    def try_save(self, request: HttpRequest) -> Any:
+        try:
+            with transaction.atomic():
+                return super().try_save(request)
+        except IntegrityError:
+            email, password = self.cleaned_data["email"], self.cleaned_data["password1"]
+            if user := authenticate(request, email=email, password=password):
+                return user, None
+            return None, _sign_in_instead(request)
+
+
+def _sign_in_instead(request: HttpRequest) -> HttpResponse:
+    messages.error(request, "There is an account with this address already. Sign in, or reset its password.")
+    return redirect("account_login")
 
 
 class NewUserForm(AdminUserCreationForm):  # type: ignore[type-arg]
