@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from foundation.redis import REDIS_UNREACHABLE, shared_client
-from inference.catalog import Catalog, Model, current_catalog
+from inference.catalog import AUTO, Catalog, Model, current_catalog
 from inference.exceptions import UnknownModel
 from inference.fleet import ReplicaReport, read_reports
 
@@ -25,6 +25,20 @@ def models_on_offer() -> list[ModelOnOffer]:
     catalog = current_catalog()
     reports = _reports()
     return [_on_offer(model, catalog, reports) for model in catalog.models]
+
+
+def alias_to_use(wanted: str | None) -> str:
+    """Return the alias of the model that answers: the wanted one, or else the site's default.
+
+    While the default is not there yet (its weights may still be on their way) and another model is, that one answers
+    whoever named none. Raise `UnknownModel`.
+    """
+    catalog = current_catalog()
+    default = catalog.find(wanted).alias
+    if wanted and wanted != AUTO:
+        return default
+    ready = [model.alias for model in models_on_offer() if model.is_ready]
+    return default if default in ready or not ready else ready[0]
 
 
 def window_tokens() -> Callable[[str], int | None]:

@@ -22,12 +22,12 @@ from conversations.exceptions import (
     NotFound,
 )
 from conversations.models import Conversation, Generation, Message
+from conversations.models_on_offer import alias_to_use
 from conversations.services import generations, idempotency
 from conversations.services.conversations import new_conversation
 from conversations.services.idempotency import digest_of
 from foundation.ids import new_id
 from foundation.text import is_storable, truncated
-from inference.catalog import current_catalog
 from inference.jobs import Job
 
 _TITLE_CHARACTERS = 60
@@ -85,7 +85,7 @@ def send(*, user: User, conversation_id: UUID | None, message: NewMessage, idemp
 
     def write(ids: _NewIds) -> Generation:
         conversation = _conversation_to_write(user, conversation_id, message)
-        model = current_catalog().find(message.model or conversation.model or None).alias
+        model = alias_to_use(message.model or conversation.model)
         parent = _parent_in(conversation, message.parent)
         question = Message(
             id=ids.question, conversation=conversation, parent=parent, role=Message.Role.USER, content=message.content
@@ -109,7 +109,7 @@ def regenerate(*, user: User, message_id: UUID, model: str | None = None, idempo
         question = message if message.role == Message.Role.USER else message.parent
         if question is None:
             raise InvalidRequest("This answer follows no message, so it cannot be written again.", param="message_id")
-        chosen = current_catalog().find(model or message.model or conversation.model or None).alias
+        chosen = alias_to_use(model or message.model or conversation.model)
         return _write(user, conversation, question, ids.answer, _Request(chosen))
 
     return _once(user, idempotency_key, digest, write)
