@@ -38,10 +38,13 @@ JOIN conversations_conversation conversation ON conversation.id = claimed.conver
 
 _CHECKPOINT = """
 WITH live AS (SELECT * FROM unnest(%(ids)s::uuid[], %(attempts)s::int[], %(texts)s::text[]) AS t(id, attempt, text)),
-renewed AS (
+ours AS (
+  SELECT generation.message_id FROM conversations_generation generation
+  JOIN live ON generation.message_id = live.id AND generation.attempt = live.attempt
+  WHERE generation.status = 'running' ORDER BY generation.message_id FOR NO KEY UPDATE OF generation
+), renewed AS (
   UPDATE conversations_generation generation SET lease_expires_at = now() + make_interval(secs => %(lease)s)
-  FROM live WHERE generation.message_id = live.id AND generation.attempt = live.attempt
-    AND generation.status = 'running'
+  FROM ours WHERE generation.message_id = ours.message_id
   RETURNING generation.message_id, generation.cancel_requested_at IS NOT NULL AS is_cancelled
 ), saved AS (
   UPDATE conversations_message message SET content = live.text
@@ -50,6 +53,7 @@ renewed AS (
 )
 SELECT message_id, is_cancelled FROM renewed
 """
+"""Locks in the order of the ids, as everybody who locks several generations does: none can wait for the other."""
 
 _REQUEUE = """
 WITH lost AS (
@@ -210,7 +214,7 @@ def hand_over(attempt: Attempt, text: str) -> Job | None:
         if not ours:
             return None
         Message.objects.filter(pk=attempt.generation_id).update(content=text)
-    priority_class = Generation.objects.values_list("priority_class", flat=True).get(pk=attempt.generation_id)
+        priority_class = Generation.objects.values_list("priority_class", flat=True).get(pk=attempt.generation_id)
     return Job(attempt.generation_id, priority_class)
 
 

@@ -62,7 +62,8 @@ def delete(*, user: User, conversation_id: UUID) -> None:
         generations.request_cancel(generation_id)
     with transaction.atomic():
         Conversation.objects.select_for_update().filter(pk=conversation_id).first()
-        ids = list(conversation.generations.values_list("pk", flat=True))
+        # In the order of the ids, as workers lock them.
+        ids = list(conversation.generations.select_for_update().order_by("pk").values_list("pk", flat=True))
         conversation.delete()
         transaction.on_commit(lambda: generations.forget_streams(ids), robust=True)
     _tell(conversation, "conversation_deleted", conversation_id=conversation_id)

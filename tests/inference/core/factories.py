@@ -46,4 +46,4 @@ def read_snapshot(generation_id):
 
 def expire_lease(generation_id) -> None:
     """Let the worker of a generation be believed dead."""
-    Generation.objects.filter(pk=generation_id).update(lease_expires_at=timezone.now() - timedelta(seconds=1))
+    Generation.objects.filter(pk=generation_id).update(lease_expires_at=timezone.now() - timedelta(minutes=1))
