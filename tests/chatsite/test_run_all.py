@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from chatsite.supervisor.component import leashed
 from chatsite.supervisor.probes import free_ports
 from inference.testing.running import running_twin
 from inference.testing.settings import TwinSettings
@@ -31,7 +32,7 @@ def running_stack(data, fleet, log, **environment):
     with (
         log.open("wb") as output,
         subprocess.Popen(
-            [sys.executable, "manage.py", "run_all"],
+            leashed((sys.executable, "manage.py", "run_all"), stop_signal=signal.SIGTERM),
             cwd=ROOT,
             env={**inherited, **settings},
             stdin=subprocess.DEVNULL,
