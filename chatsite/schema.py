@@ -34,8 +34,8 @@ _ALWAYS = {
     "500": "`internal_error`: a fault of the service.",
     "503": "Try again after `Retry-After` seconds: `overloaded`, `no_capacity`.",
 }
-_NOT_FOUND = "`not_found`; also for what belongs to somebody else."
-_INVALID = "`invalid_request`: `details` names each field."
+_NOT_FOUND = {"404": "`not_found`; also for what belongs to somebody else."}
+_INVALID = {"422": "`invalid_request`: `details` names each field."}
 _WITH_A_BODY = {
     "400": "`malformed_json`: the body is no JSON.",
     "413": "`content_too_long`: the body or the message is too long.",
@@ -45,6 +45,15 @@ _WITH_A_REPLY = {
     "409": "`generation_in_progress`, or `idempotency_conflict`: the key was used for another request.",
     "429": "`requests_exceeded`: try again after `Retry-After` seconds.",
 }
+_TEXTS = {
+    "X-Request-ID": "Names this call in the service's log.",
+    "Retry-After": "Seconds to wait.",
+    "WWW-Authenticate": "`Bearer`.",
+    "x-ratelimit-limit-requests": "Messages that the tier allows within its window.",
+    "x-ratelimit-remaining-requests": "How many of them are left.",
+    "x-ratelimit-reset-requests": "When the oldest leaves the window, such as `2h59m8s`.",
+}
+_HEADERS = {name: {"description": text, "schema": {"type": "string"}} for name, text in _TEXTS.items()}
 
 
 class SchemaView(SpectacularAPIView):
@@ -59,33 +68,56 @@ class DocsView(SpectacularSwaggerSplitView):
 
     content_negotiation_class = DefaultContentNegotiation
     url_name = "schema"
+    title = "Chat API"
+    template_name = "api/docs.html"  # the package's own has an inline style, which the site's policy forbids
 
 
-def add_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Add to each operation of the finished schema the errors that it can answer with."""
-    result["components"]["schemas"]["Error"] = _ERROR_SCHEMA
+def complete(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Add to the finished schema what holds everywhere: errors, headers, and that unknown fields are refused."""
+    schemas = result["components"]["schemas"]
+    schemas["Error"] = _ERROR_SCHEMA
+    result["components"]["headers"] = _HEADERS
+    for name, schema in schemas.items():
+        if name.endswith("Request"):
+            schema["additionalProperties"] = False
     for path, item in result["paths"].items():
         for operation in item.values():
             for status, description in _errors_of(path, operation).items():
                 operation["responses"].setdefault(status, _error_response(description))
+            for status, response in operation["responses"].items():
+                response["headers"] = _headers_of(operation, status)
     return result
 
 
 def _errors_of(path: str, operation: dict[str, Any]) -> dict[str, str]:
     errors = dict(_ALWAYS)
-    parameters = operation.get("parameters", [])
     has_body = "requestBody" in operation
     if "{" in path or has_body:
-        errors["404"] = _NOT_FOUND
-    if has_body or any(parameter["in"] != "path" for parameter in parameters):
-        errors["422"] = _INVALID
+        errors |= _NOT_FOUND
+    if has_body or any(parameter["in"] != "path" for parameter in operation.get("parameters", [])):
+        errors |= _INVALID
     if has_body:
         errors |= _WITH_A_BODY
-    if any(parameter["name"] == "Idempotency-Key" for parameter in parameters):
+    if _makes_a_reply(operation):
         errors |= _WITH_A_REPLY
     return dict(sorted(errors.items()))
+
+
+def _makes_a_reply(operation: dict[str, Any]) -> bool:
+    return any(parameter["name"] == "Idempotency-Key" for parameter in operation.get("parameters", []))
 
 
 def _error_response(description: str) -> dict[str, Any]:
     content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
     return {"description": description, "content": content}
+
+
+def _headers_of(operation: dict[str, Any], status: str) -> dict[str, Any]:
+    names = ["X-Request-ID"]
+    if status in ("429", "503"):
+        names.append("Retry-After")
+    if _makes_a_reply(operation) and status in ("200", "429"):
+        names += [name for name in _HEADERS if name.startswith("x-ratelimit-")]
+    if status == "401":
+        names.append("WWW-Authenticate")
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}

@@ -1,6 +1,5 @@
 """How the OpenAPI schema describes the stream of an answer."""
 
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 
 STREAM_TYPE = "text/event-stream"
@@ -26,8 +25,18 @@ _EXAMPLE = (
     'event: done\nid: 393215\ndata: {"type":"done","message_id":"01980000-0000-7000-8000-000000000000",'
     '"finish_reason":"stop","usage":{"in":24,"cached":0,"out":1}}\n\n'
 )
+_EVENTS = ["start", "queued", "token", "reasoning", "notice", "error", "done"]
+_EACH_EVENT = {
+    "type": "object",
+    "required": ["event", "id", "data"],
+    "properties": {
+        "event": {"type": "string", "enum": _EVENTS},
+        "id": {"type": "string", "pattern": "^[0-9]+$"},
+        "data": {"type": "string", "description": "JSON, as the table says."},
+    },
+}
 EVENT_STREAM = OpenApiResponse(
-    OpenApiTypes.STR,
+    _EACH_EVENT,
     description=_DESCRIPTION,
     examples=[OpenApiExample("The end of an answer", value=_EXAMPLE, media_type=STREAM_TYPE)],
 )
