@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from django.db.models import prefetch_related_objects
 from django.utils.safestring import SafeString
 
 from conversations.markdown import render
@@ -62,8 +63,9 @@ def _errors_of(messages: Iterable[Message]) -> dict[UUID, str]:
     return dict(Generation.objects.filter(message_id__in=ids).values_list("message_id", "error_message"))
 
 
-def followed(generations: Iterable[Generation]) -> list[Followed]:
+def followed(generations: Sequence[Generation]) -> list[Followed]:
     """Return what the page's script has to follow besides the answers that it shows."""
+    prefetch_related_objects(generations, "message")
     return [
         Followed(
             generation.message_id, generation.conversation_id, Position.of_text(generation.message.content).event_id

@@ -1,5 +1,6 @@
 """The chat's pages and forms, as a browser without scripts and the page's own script call them."""
 
+import json
 import re
 from uuid import uuid4
 
@@ -245,3 +246,15 @@ def test_every_module_is_fetched_at_once_instead_of_one_after_the_other(browser)
     preloaded = set(re.findall(r'rel="modulepreload"\s+href="/static/([^"]+)"', browser.get("/").text))
     own = {path.relative_to(STATIC).as_posix() for path in (STATIC / "js").rglob("*.js")}
     assert preloaded == (own - {"js/app.js"}) | {"js/vendor/markdown-it.js"}
+
+
+def test_answers_under_way_elsewhere_are_followed_from_where_their_text_has_got_to(alice, browser):
+    browser.post("/c/new/messages", {"content": "One"}, headers=FRAGMENT)
+    browser.post("/c/new/messages", {"content": "Two"}, headers=FRAGMENT)
+    first, second = Message.objects.filter(role="assistant").order_by("id")
+    Message.objects.filter(pk=first.pk).update(content="Grüße")
+    followed = json.loads(
+        re.search(r'<script id="followed" type="application/json">(.*?)</script>', browser.get("/").text)[1]
+    )
+    assert [one["generation_id"] for one in followed] == [str(first.id), str(second.id)]
+    assert followed[0]["event_id"] == Position.of_text("Grüße").event_id

@@ -53,8 +53,13 @@ function connected() {
     openSocket: () => made.sockets[made.sockets.push(new Socket()) - 1],
     openStream: (generationId, after) =>
       made.streams[made.streams.push(Object.assign(new Stream(), { generationId, after })) - 1],
-    setTimeout: (callback) => made.timers.push(callback),
-    clearTimeout: () => {},
+    setTimeout: (callback, delayMs) => {
+      made.timers.push(Object.assign(callback, { delayMs }));
+      return callback;
+    },
+    clearTimeout: (callback) => {
+      if (made.timers.includes(callback)) made.timers.splice(made.timers.indexOf(callback), 1);
+    },
     random: () => 0.5,
   });
   connection.start();
@@ -169,6 +174,15 @@ test("a stream's own failure is not taken for the answer's", () => {
   timers.shift()();
   sockets[2].close();
   assert.equal(streams.length, 2);
+});
+
+test("a handshake that nobody answers is given up, and counts as a failure", () => {
+  const { connection, timers, streams } = connected();
+  reader(connection);
+  timers.shift()();
+  timers.shift()();
+  timers.shift()();
+  assert.equal(streams.length, 1);
 });
 
 test("who has been signed out is not connected again", () => {

@@ -113,7 +113,7 @@ class ChatComposer extends HTMLElement {
   #failed(refusal) {
     this.#hasFailed = true;
     if (refusal.code === "idempotency_conflict") this.#renewKey();
-    this.#showTrouble(refusal);
+    tell("chat:trouble", refusal);
   }
 
   #answering(isAnswering) {

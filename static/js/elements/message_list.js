@@ -10,12 +10,14 @@ class MessageList extends HTMLElement {
   #abort;
   #growth;
   #isAtEnd = true;
+  #awaited = new Set();
 
   connectedCallback() {
     this.#abort = new AbortController();
     const { signal } = this.#abort;
     this.#scroller.addEventListener("scroll", () => this.#scrolled(), { signal, passive: true });
     hear("chat:sent", (fragment) => this.#sent(fragment), signal);
+    hear("chat:trouble", () => this.#refreshIfMissing(), signal);
     hear("chat:stale", (messageId) => this.#reload(messageId), signal);
     live.addEventListener("change", (event) => this.#changed(event.detail), { signal });
     this.#growth = new ResizeObserver(() => this.#follow());
@@ -41,11 +43,21 @@ class MessageList extends HTMLElement {
     this.#isAtEnd = true;
     this.#takeIn(rowsOf(fragment));
     this.#toEnd();
+    this.#refreshIfMissing();
   }
 
-  #changed({ type, conversation_id: conversationId }) {
-    const shownId = this.closest("chat-page").dataset.conversationId;
-    if (type === "error" || (type === "message_added" && conversationId === shownId)) this.#refresh();
+  #changed({ type, conversation_id: conversationId, message_id: messageId }) {
+    if (type === "error") this.#refresh();
+    if (type !== "message_added" || conversationId !== this.closest("chat-page").dataset.conversationId) return;
+    this.#awaited.add(messageId);
+    // While this tab sends, that is most likely its own message: its rows come with the answer to the form.
+    if (document.querySelector("chat-composer[data-sending]") === null) this.#refreshIfMissing();
+  }
+
+  #refreshIfMissing() {
+    const isMissing = [...this.#awaited].some((messageId) => this.#row(messageId) === null);
+    this.#awaited.clear();
+    if (isMissing) this.#refresh();
   }
 
   /** A row has not got everything that was said: the server's copy takes its place. */

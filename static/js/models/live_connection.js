@@ -3,6 +3,7 @@ import { Backoff } from "./backoff.js";
 import { Position } from "./position.js";
 
 const FAILURES_UNTIL_STREAMS = 2;
+const MOST_OPENING_MS = 6000;
 const CLOSED_NOT_AUTHENTICATED = 4401;
 const CLOSED_WRONG_ORIGIN = 4403;
 const STREAM_EVENTS = ["start", "queued", "token", "notice", "blocked", "done", "error"];
@@ -42,9 +43,17 @@ export class LiveConnection extends EventTarget {
     this.#cancelRetry();
     const socket = this.#options.openSocket();
     this.#socket = socket;
-    socket.onopen = () => this.#opened();
+    // Some proxies swallow the handshake: neither open nor closed, for minutes.
+    const opening = this.#options.setTimeout(() => socket.close(), MOST_OPENING_MS);
+    socket.onopen = () => {
+      this.#options.clearTimeout(opening);
+      this.#opened();
+    };
     socket.onmessage = (message) => this.#received(JSON.parse(message.data));
-    socket.onclose = (closing) => this.#closed(socket, closing.code);
+    socket.onclose = (closing) => {
+      this.#options.clearTimeout(opening);
+      this.#closed(socket, closing.code);
+    };
   }
 
   stop() {
