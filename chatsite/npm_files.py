@@ -26,8 +26,8 @@ class NpmFilesFinder(BaseFinder):
     def check(self, **kwargs: Any) -> list[CheckMessage]:
         return []
 
-    def find(self, path: str, find_all: bool = False, **kwargs: Any) -> str | list[str]:
-        """Return the file's absolute path, or an empty list."""
+    def find(self, path: str, find_all: bool = False, **kwargs: Any) -> Any:
+        """Return the file's absolute path, in a list where all are wanted; an empty list where it is not ours."""
         if path not in settings.NPM_FILES:
             return []
         found = self.storage.path(path)

@@ -3,7 +3,7 @@
 from whitenoise.storage import CompressedManifestStaticFilesStorage
 
 
-class StaticFilesStorage(CompressedManifestStaticFilesStorage):
+class StaticFilesStorage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # WhiteNoise is untyped
     """Hashed and compressed. Every `import` in `static/js` ends with a semicolon: others are not rewritten."""
 
     support_js_module_import_aggregation = True

@@ -10,14 +10,14 @@ from conversations.models import IdempotencyKey
 from conversations.services import generations
 
 
-@shared_task
+@shared_task  # type: ignore[untyped-decorator]  # Celery is untyped
 def delete_expired_idempotency_keys() -> int:
     """Delete keys that no longer protect anything; return how many."""
     expired = timezone.now() - timedelta(hours=settings.IDEMPOTENCY_KEEP_HOURS)
     return IdempotencyKey.objects.filter(created_at__lt=expired).delete()[0]
 
 
-@shared_task
+@shared_task  # type: ignore[untyped-decorator]  # Celery is untyped
 def give_up_overdue_generations() -> int:
     """End generations whose deadline passed while no worker was there to take them; return how many."""
     return generations.give_up_overdue()

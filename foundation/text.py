@@ -15,7 +15,8 @@ def is_storable(text: str) -> bool:
 
 def made_storable(text: str) -> str:
     """Return the text with each NUL and lone surrogate replaced by U+FFFD."""
-    return UNSTORABLE.sub(REPLACEMENT, text)
+    replaced: str = UNSTORABLE.sub(REPLACEMENT, text)
+    return replaced
 
 
 def truncated(text: str, max_characters: int) -> str:

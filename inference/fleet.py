@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import aiohttp
 import orjson
@@ -141,5 +142,5 @@ def _report_key() -> str:
 
 def read_reports(client: Redis) -> dict[str, ReplicaReport]:
     """Return the workers' last reports by replica URL; empty where no worker has reported for a while."""
-    reports = client.hgetall(_report_key())
+    reports: Any = client.hgetall(_report_key())
     return {url.decode(): ReplicaReport(**orjson.loads(report)) for url, report in reports.items()}

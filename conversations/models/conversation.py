@@ -1,5 +1,7 @@
 """A conversation: a tree of messages and the branch that is shown."""
 
+from uuid import UUID
+
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
@@ -10,7 +12,7 @@ from foundation.ids import new_id
 class ConversationQuerySet(models.QuerySet["Conversation"]):
     """Which conversations."""
 
-    def owned_by(self, user_id: object) -> "ConversationQuerySet":
+    def owned_by(self, user_id: UUID) -> "ConversationQuerySet":
         return self.filter(user_id=user_id)
 
 

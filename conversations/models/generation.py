@@ -1,5 +1,7 @@
 """The making of one answer. The table is the queue's outbox: Redis may forget, this does not."""
 
+from uuid import UUID
+
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
@@ -11,7 +13,7 @@ from conversations.models.message import Message
 class GenerationQuerySet(models.QuerySet["Generation"]):
     """Which generations."""
 
-    def owned_by(self, user_id: object) -> "GenerationQuerySet":
+    def owned_by(self, user_id: UUID) -> "GenerationQuerySet":
         return self.filter(user_id=user_id)
 
     def under_way(self) -> "GenerationQuerySet":

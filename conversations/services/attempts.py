@@ -6,12 +6,14 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+import orjson
 from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts import usage
 from conversations.models import Conversation, Generation, Message
+from conversations.services.outcomes import Outcome
 from inference.jobs import Job
 
 MOST_ATTEMPTS = 5
@@ -93,23 +95,6 @@ class Attempt:
     is_overdue: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a generation ended. Token counts are what was really read and decoded."""
-
-    status: Message.Status
-    finish_reason: str
-    content: str
-    tokens_in: int = 0
-    tokens_cached: int = 0
-    tokens_out: int = 0
-    first_token_at: datetime | None = None
-    replica: str = ""
-    model_version: str = ""
-    error_code: str = ""
-    error_message: str = ""
-
-
 def claim(generation_id: UUID) -> Attempt | None:
     """Take a queued generation; `None` for one that is not queued (any more)."""
     with connection.cursor() as cursor:
@@ -128,7 +113,7 @@ def claim(generation_id: UUID) -> Attempt | None:
         conversation_id=conversation_id,
         question_id=question_id,
         model=model,
-        options=Generation._meta.get_field("options").from_db_value(options, None, connection),
+        options=orjson.loads(options),
         instructions=instructions,
         checkpointed_text=content,
         first_token_at=first_token_at,

@@ -250,7 +250,7 @@ def _check_content(content: str) -> None:
 
 
 def _answer_limit(user: User, options: Mapping[str, Any]) -> int:
-    most = min(user.tier.max_answer_tokens, settings.MAX_ANSWER_TOKENS)
+    most: int = min(user.tier.max_answer_tokens, settings.MAX_ANSWER_TOKENS)
     return min(most, int(options.get("max_tokens") or most))
 
 

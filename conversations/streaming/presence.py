@@ -3,6 +3,7 @@
 import os
 import secrets
 import time
+from typing import Any
 from uuid import UUID
 
 import redis.asyncio
@@ -14,33 +15,33 @@ VALID_SECONDS = 30
 """A web process that has not renewed its sign for so long is dead; what it watched goes on, its readers may return."""
 RENEW_SECONDS = 10
 
-_PROCESS = f"{os.getpid()}-{secrets.token_hex(4)}"
 _WATCHED = "watched"
 
 
-def _field() -> str:
-    return f"watcher:{_PROCESS}"
+def new_watcher() -> str:
+    """Return a name under which one web process says what it watches."""
+    return f"watcher:{os.getpid()}-{secrets.token_hex(4)}"
 
 
-async def watch(client: "redis.asyncio.Redis", generation_ids: list[UUID]) -> None:
-    """Say that this process has readers of these generations, for the next `VALID_SECONDS`."""
+async def watch(client: "redis.asyncio.Redis", watcher: str, generation_ids: list[UUID]) -> None:
+    """Say that a process has readers of these generations, for the next `VALID_SECONDS`."""
     pipeline = client.pipeline(transaction=False)
     until = time.time() + VALID_SECONDS
     for generation_id in generation_ids:
         name = state_key(generation_id)
-        pipeline.hset(name, mapping={_field(): until, _WATCHED: 1})
+        pipeline.hset(name, mapping={watcher: until, _WATCHED: 1})
         pipeline.expire(name, settings.STREAM_KEEP_SECONDS)
     await pipeline.execute()
 
 
-async def leave(client: "redis.asyncio.Redis", generation_id: UUID) -> None:
-    """Say that this process has no reader of a generation any more."""
-    await client.hdel(state_key(generation_id), _field())
+async def leave(client: "redis.asyncio.Redis", watcher: str, generation_id: UUID) -> None:
+    """Say that a process has no reader of a generation any more."""
+    await client.hdel(state_key(generation_id), watcher)
 
 
 async def is_watched(client: "redis.asyncio.Redis", generation_id: UUID) -> bool:
     """Say whether any web process has a reader of this generation."""
-    held = await client.hgetall(state_key(generation_id))
+    held: Any = await client.hgetall(state_key(generation_id))
     now = time.time()
     return any(name.startswith(b"watcher:") and float(until) > now for name, until in held.items())
 

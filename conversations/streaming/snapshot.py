@@ -9,8 +9,7 @@ import orjson
 
 from conversations import queries
 from conversations.models import Generation, Message
-from conversations.services.attempts import Outcome
-from conversations.services.replies import done_event, failure_event
+from conversations.services.outcomes import Outcome, done_event, failure_event
 from inference.positions import DONE_ORDINAL, FAILURE_ORDINAL, Position, text_from
 from inference.token_stream import StreamedEvent, token_event
 
@@ -38,7 +37,7 @@ class Snapshot:
         return Position(len(self.content.encode()), DONE_ORDINAL)
 
     def events_after(self, position: Position) -> list[StreamedEvent]:
-        """Return, from what is stored, what a reader at this position has not seen: text, and the end if it came."""
+        """Return, from what is stored, the text that a reader at this position has not seen, and the end if it came."""
         reached = Position.of_text(self.content)
         events = []
         if reached.offset > position.offset:
@@ -46,7 +45,7 @@ class Snapshot:
             events.append(token_event(Position(reached.offset - len(missing.encode()), 0), missing))
         if self.is_ended:
             events += self._end_events(reached.offset)
-        return [event for event in events if event.position > position]
+        return events
 
     def _end_events(self, offset: int) -> list[StreamedEvent]:
         events = []

@@ -1,0 +1,185 @@
+"""One attempt's answer while it is written: its prompt, its stream, what is known of it, how it ends."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.utils import timezone
+
+from conversations.context.assemble import assemble
+from conversations.context.budget import Prompt, fit
+from conversations.models import Message
+from conversations.services.attempts import Attempt
+from conversations.services.outcomes import Outcome
+from foundation.database import in_database
+from foundation.text import made_storable
+from inference.catalog import Catalog
+from inference.events import Finished, Piece, Reasoning, StreamEvent
+from inference.failover import Chosen, Progress, stream_answer
+from inference.fleet import Fleet, ReplicaState
+from inference.messages import ChatMessage, ChatRequest, SamplingOptions
+from inference.publisher import TokenStreamWriter
+from inference.tgi.errors import ModelServerError
+
+_COUNT_SECONDS = 2.0
+_RESUMED = ("resumed_on_another_replica", "The model server was interrupted; the answer goes on.")
+_TRIMMED = ("context_trimmed", "The conversation is longer than the model can read; its beginning was left out.")
+
+
+@dataclass(slots=True)
+class Answer:
+    """Writes into `writer`, and keeps the counts: an answer is paid by what was really read and decoded."""
+
+    attempt: Attempt
+    writer: TokenStreamWriter
+    catalog: Catalog
+    fleet: Fleet
+    prompt: tuple[ChatMessage, ...] = ()
+    decoded_tokens: int = 0
+    decoded_before: int = 0
+    """Tokens of text that another replica or attempt wrote, which the present one reads as part of its prompt."""
+    first_token_at: datetime | None = None
+    finished: Finished | None = None
+    replica: ReplicaState | None = None
+    model_version: str = ""
+    _notices: set[str] = field(default_factory=set)
+
+    async def write(self) -> None:
+        """Write the answer to its end, from the text that the writer has on.
+
+        Raise `ContentTooLong`, `UnknownModel`, or the last `ModelServerError` once no replica could go on.
+        """
+        attempt = self.attempt
+        model = self.catalog.find(attempt.model)
+        self.prompt = await in_database(assemble, attempt.conversation_id, attempt.question_id, attempt.instructions)
+        self.first_token_at = attempt.first_token_at
+        if self.writer.text:
+            self.decoded_tokens = await self._decoded_by_others(self.fleet.of(model.replicas))
+        so_far = Progress(self.writer.text, self.decoded_tokens)
+        async with aclosing(stream_answer(self.fleet, model, self._request, so_far=so_far)) as events:
+            async for event in events:
+                self._take(event)
+
+    def _take(self, event: StreamEvent | Chosen) -> None:
+        match event:
+            case Piece():
+                self.first_token_at = self.first_token_at or timezone.now()
+                self.decoded_tokens += event.token_count
+                self.writer.write_text(made_storable(event.text))
+            case Reasoning():
+                self.decoded_tokens += event.token_count
+                self.writer.write_event("reasoning", text=made_storable(event.text))
+            case Chosen():
+                self.model_version = event.model_id or ""
+                if event.is_resumed:
+                    self.writer.write_event("notice", code=_RESUMED[0], message=_RESUMED[1])
+            case Finished():
+                self.finished = event
+
+    async def _request(self, state: ReplicaState, progress: Progress) -> ChatRequest:
+        self.replica = state
+        self.decoded_before = progress.decoded_tokens
+        prompt = await self._fitted(state, progress)
+        if prompt.is_trimmed:
+            self._notice_once(*_TRIMMED)
+        options = _sampling(self.attempt, prompt)
+        return ChatRequest(prompt.messages, options, request_id=str(self.attempt.generation_id))
+
+    async def _fitted(self, state: ReplicaState, progress: Progress) -> Prompt:
+        messages = self.prompt
+        if progress.text:
+            messages = (*messages, ChatMessage("assistant", progress.text))
+        return await fit(
+            messages,
+            window_tokens=state.info.max_total_tokens if state.info else None,
+            answer_tokens=max(1, int(self.attempt.options["max_tokens"]) - progress.decoded_tokens),
+            count=state.server.count_tokens,
+        )
+
+    def _notice_once(self, code: str, message: str) -> None:
+        if code not in self._notices:
+            self._notices.add(code)
+            self.writer.write_event("notice", code=code, message=message)
+
+    def complete(self) -> Outcome:
+        """Return the outcome of an answer that was written to its end."""
+        finished = self.finished
+        assert finished is not None
+        decoded = self.decoded_tokens
+        if finished.tokens_out is not None:
+            decoded = self.decoded_before + finished.tokens_out
+        return self._outcome(
+            Message.Status.COMPLETE,
+            finished.reason,
+            tokens_in=max(0, (finished.tokens_in or 0) - self.decoded_before),
+            tokens_cached=finished.tokens_cached or 0,
+            tokens_out=decoded,
+        )
+
+    async def cancelled(self) -> Outcome:
+        """Return the outcome of an answer that was stopped: it keeps, and pays, what was written."""
+        read = await self._prompt_tokens() if self.decoded_tokens else 0
+        return self._outcome(Message.Status.CANCELLED, "cancelled", tokens_in=read, tokens_out=self.decoded_tokens)
+
+    def failed(self, code: str, message: str) -> Outcome:
+        """Return the outcome of an answer that could not be written: it keeps what there is, and pays nothing."""
+        return self._outcome(Message.Status.FAILED, "error", error_code=code, error_message=message)
+
+    def _outcome(
+        self,
+        status: Message.Status,
+        finish_reason: str,
+        *,
+        tokens_in: int = 0,
+        tokens_cached: int = 0,
+        tokens_out: int = 0,
+        error_code: str = "",
+        error_message: str = "",
+    ) -> Outcome:
+        return Outcome(
+            status=status,
+            finish_reason=finish_reason,
+            content=self.writer.text,
+            tokens_in=tokens_in,
+            tokens_cached=tokens_cached,
+            tokens_out=tokens_out,
+            first_token_at=self.first_token_at,
+            replica=self.replica.replica.url if self.replica else "",
+            model_version=self.model_version,
+            error_code=error_code,
+            error_message=error_message,
+        )
+
+    async def _prompt_tokens(self) -> int:
+        """Return the prompt's tokens, which a server reports only at the end that this answer did not reach."""
+        count = await _count(self.replica, self.prompt) if self.replica else None
+        return count or 0
+
+    async def _decoded_by_others(self, states: Sequence[ReplicaState]) -> int:
+        """Return about how many tokens an earlier attempt decoded for the text there is."""
+        for state in states:
+            whole = await _count(state, (*self.prompt, ChatMessage("assistant", self.writer.text)))
+            if whole is not None:
+                return max(0, whole - (await _count(state, self.prompt) or 0))
+        return 0
+
+
+async def _count(state: ReplicaState, messages: Sequence[ChatMessage]) -> int | None:
+    try:
+        async with asyncio.timeout(_COUNT_SECONDS):
+            return await state.server.count_tokens(messages)
+    except (ModelServerError, TimeoutError):
+        return None
+
+
+def _sampling(attempt: Attempt, prompt: Prompt) -> SamplingOptions:
+    options = attempt.options
+    return SamplingOptions(
+        max_new_tokens=prompt.max_new_tokens,
+        temperature=options.get("temperature"),
+        top_p=options.get("top_p"),
+        seed=options.get("seed"),
+        stop=tuple(options.get("stop") or ()),
+    )
