@@ -8,7 +8,14 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatsite.settings")
 http_application = get_asgi_application()  # loads the apps; what is imported below needs them
 
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
+from django.conf import settings  # noqa: E402
 
+from chatsite.request_bodies import RequestBodies  # noqa: E402
 from conversations.streaming.routing import websocket_urlpatterns  # noqa: E402
 
-application = ProtocolTypeRouter({"http": http_application, "websocket": URLRouter(websocket_urlpatterns)})
+application = ProtocolTypeRouter(
+    {
+        "http": RequestBodies(http_application, most_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE),
+        "websocket": URLRouter(websocket_urlpatterns),
+    }
+)
