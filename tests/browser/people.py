@@ -9,7 +9,7 @@ from django.contrib.sessions.backends.db import SessionStore
 
 from accounts.models import Tier, User
 
-COUNT = 60
+COUNT = 150
 PASSWORD = "correct-horse-battery-7"
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
+import redis
 
 from inference.testing.processes import TwinProcess, twin_process
 from inference.testing.settings import TwinSettings
@@ -25,6 +26,37 @@ ABSENT_MODEL = "http://127.0.0.1:9"
 """Nothing listens there: the model `large` of these tests is still on its way."""
 
 
+class Process:
+    """One of the site's processes; it can be killed and come back."""
+
+    def __init__(self, arguments: list[str], environment: dict[str, str], log: Path) -> None:
+        self._command = [sys.executable, *arguments]
+        self._environment = environment
+        self._log = log
+        self._child = self._start()
+
+    def kill(self) -> None:
+        """As `kill -9`."""
+        self._child.kill()
+        self._child.wait()
+
+    def start(self) -> None:
+        """Start it again after it was killed."""
+        self._child = self._start()
+
+    def stop(self) -> None:
+        """End it properly."""
+        self._child.terminate()
+        try:
+            self._child.wait(15)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        with self._log.open("ab") as output:
+            return subprocess.Popen(self._command, cwd=ROOT, env=self._environment, stdout=output, stderr=output)
+
+
 @dataclass(slots=True)
 class Site:
     """Where the site is, and what it runs on."""
@@ -32,6 +64,7 @@ class Site:
     url: str
     twin: TwinProcess
     environment: dict[str, str]
+    web: Process | None = None
     people: list[dict[str, str]] = field(default_factory=list)
     limited: dict[str, str] = field(default_factory=dict)
 
@@ -58,6 +91,7 @@ def running_site() -> Iterator[Site]:
             "MODEL_FLEET": f"small={twin.url};large={ABSENT_MODEL}",
             "SITE_URL": f"http://127.0.0.1:{port}",
             "EMAIL_VERIFICATION": "optional",
+            "GRACE_SECONDS": "30",  # a busy machine takes its time to start a web process again
             "LOG_LEVEL": "WARNING",
         }
         site = Site(f"http://127.0.0.1:{port}", twin, environment)
@@ -65,8 +99,10 @@ def running_site() -> Iterator[Site]:
         made = site.manage("shell", "--no-imports", "-c", "from tests.browser.people import make_people; make_people()")
         site.people, site.limited = (json.loads(made)[name] for name in ("people", "limited"))
         web = ["-m", "daphne", "-b", "127.0.0.1", "-p", str(port), "chatsite.asgi:application"]
-        stack.enter_context(_process(web, environment, home / "web.log"))
-        stack.enter_context(_process(["manage.py", "run_inference_worker"], environment, home / "worker.log"))
+        stack.callback(_forget_keys, environment)
+        site.web = Process(web, environment, home / "web.log")
+        stack.callback(site.web.stop)
+        stack.callback(Process(["manage.py", "run_inference_worker"], environment, home / "worker.log").stop)
         _wait_until_ready(site, home)
         yield site
 
@@ -83,19 +119,10 @@ def _own_database() -> Iterator[str]:
             connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
-@contextmanager
-def _process(arguments: list[str], environment: dict[str, str], log: Path) -> Iterator[None]:
-    with log.open("wb") as output:
-        child = subprocess.Popen([sys.executable, *arguments], cwd=ROOT, env=environment, stdout=output, stderr=output)
-    try:
-        yield
-    finally:
-        child.terminate()
-        try:
-            child.wait(15)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
+def _forget_keys(environment: dict[str, str]) -> None:
+    with redis.Redis.from_url(os.environ["REDIS_URL"]) as client:
+        for name in client.scan_iter(match=f"{environment['REDIS_KEY_PREFIX']}*", count=1000):
+            client.unlink(name)
 
 
 def _free_port() -> int:

@@ -39,3 +39,17 @@ async def test_who_was_signed_out_elsewhere_is_told_and_keeps_the_text(alice):
     await page.wait_for_selector(".composer__error >> text=You have been signed out.")
     assert await page.input_value("#content") == "Do not lose me"
     alice.complaints.clear()  # Chromium reports the 401
+
+
+async def test_a_web_server_that_dies_and_comes_back_costs_the_reader_nothing(alice):
+    page = await alice.open()
+    await send(page, directed("Through a crash", text=LONG, token_ms=15))
+    await shown_text_reaches(page, 60)
+    alice.site.web.kill()
+    await page.wait_for_selector("text=Reconnecting…")
+    alice.site.web.start()
+    await answered(page)
+    assert await page.evaluate("document.querySelector('.message:last-child .prose').textContent") == LONG.strip()
+    _, answer = await alice.stored(conversation_id_of(page))
+    assert answer["content"] == LONG
+    alice.complaints.clear()  # Chromium reports the connections that were refused
