@@ -87,8 +87,8 @@ async def _replayed(state: "_Followed", hub: Hub) -> AsyncIterator[StreamedEvent
     before = state.position
     try:
         async for event in token_stream.replay(hub.client, state.snapshot.generation_id, state.position):
-            if event.type == "token" and _begin_of(event) > state.position.offset:
-                break
+            if _begin_of(event) > state.position.offset:
+                break  # the text before it is lost here
             for fresh in state.fresh([event]):
                 yield fresh
     except REDIS_UNREACHABLE as error:
@@ -123,7 +123,7 @@ class _Followed:
     def __init__(self, snapshot: Snapshot, after: Position) -> None:
         self.snapshot = snapshot
         self.position = after
-        self.is_ended = False
+        self.is_ended = snapshot.is_ended and after.ordinal == DONE_ORDINAL
 
     def start_event(self, limits: Limits) -> StreamedEvent:
         data = {
@@ -164,16 +164,18 @@ class _Followed:
         return StreamedEvent(position, kind, orjson.dumps(data))
 
     def fresh(self, events: "tuple[StreamedEvent, ...] | list[StreamedEvent]") -> list[StreamedEvent]:
-        """Return the events that this reader has not got, and mark them as got. A token known in part is cut."""
+        """Return the events that this reader has not got, and mark them as got. A token known in part is cut.
+
+        The end is always new: a reader who is beyond it, because text was lost and written anew, ends as well.
+        """
         result = []
         for event in events:
-            if event.position <= self.position or self.is_ended:
+            if self.is_ended or (event.position <= self.position and event.type != "done"):
                 continue
-            if event.type == "token" and _begin_of(event) < self.position.offset:
-                event = self._rest_of(event)
+            is_known_in_part = event.type == "token" and _begin_of(event) < self.position.offset
+            result.append(self._rest_of(event) if is_known_in_part else event)
             self.position = event.position
             self.is_ended = event.type == "done"
-            result.append(event)
         return result
 
     def _rest_of(self, event: StreamedEvent) -> StreamedEvent:

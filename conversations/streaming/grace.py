@@ -23,8 +23,9 @@ class GraceTimes:
     If this process dies, nobody stops what its readers watched: they did not leave, they were cut off, and may return.
     """
 
-    def __init__(self, client: "redis.asyncio.Redis") -> None:
+    def __init__(self, client: "redis.asyncio.Redis", watcher: str) -> None:
         self._client = client
+        self._watcher = watcher
         self._clocks: dict[UUID, asyncio.Task[None]] = {}
 
     def begin(self, generation_id: UUID) -> None:
@@ -54,7 +55,7 @@ class GraceTimes:
 
     async def _run_out(self, generation_id: UUID) -> None:
         try:
-            await presence.leave(self._client, generation_id)
+            await presence.leave(self._client, self._watcher, generation_id)
             await asyncio.sleep(settings.GRACE_SECONDS)
             status = (await in_database(statuses, [generation_id])).get(generation_id)
             if status in Message.UNDER_WAY and not await presence.is_watched(self._client, generation_id):

@@ -5,6 +5,7 @@ feeds that have been quiet, so that a reader gets its end even if the one that w
 """
 
 import asyncio
+import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -32,6 +33,7 @@ _QUIET_SECONDS = 2.5
 _RETRY_SECONDS = 0.3
 _SUBSCRIBE_SECONDS = 3.0
 _MESSAGE_SECONDS = 5.0
+_BEYOND_ALL = Position(sys.maxsize, 0)
 
 
 @dataclass(slots=True)
@@ -42,6 +44,7 @@ class Feed:
     is_background: bool
     readers: set[Reader] = field(default_factory=set)
     is_subscribed: asyncio.Event = field(default_factory=asyncio.Event)
+    is_interrupted: bool = False
     announced: Position = BEGINNING
     look_at: float = 0.0
     place: int | None = None
@@ -56,8 +59,10 @@ class Hub:
 
     def __init__(self) -> None:
         self.client = connect_async()
-        self._grace = GraceTimes(self.client)
+        self._watcher = presence.new_watcher()
+        self._grace = GraceTimes(self.client, self._watcher)
         self._feeds: dict[UUID, Feed] = {}
+        self._left: set[UUID] = set()
         self._pubsub: redis.asyncio.client.PubSub | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._renewed_at = 0.0
@@ -93,6 +98,7 @@ class Hub:
             feed.readers.discard(reader)
             if not feed.readers:
                 self._feeds.pop(feed.generation_id, None)
+                self._left.add(feed.generation_id)
                 if not reader.has_seen_the_end and not feed.is_background:
                     self._grace.begin(feed.generation_id)
 
@@ -102,7 +108,7 @@ class Hub:
             async with asyncio.timeout(_SUBSCRIBE_SECONDS):
                 if self._pubsub is not None:
                     await self._pubsub.subscribe(token_stream.channel(feed.generation_id))
-                await presence.watch(self.client, [feed.generation_id])
+                await presence.watch(self.client, self._watcher, [feed.generation_id])
                 await feed.is_subscribed.wait()
         except (*REDIS_UNREACHABLE, TimeoutError) as error:
             log.warning("subscribe_failed", error=type(error).__name__)
@@ -119,27 +125,31 @@ class Hub:
                 self._pubsub = None
 
     async def _listen(self, pubsub: "redis.asyncio.client.PubSub") -> None:
-        await pubsub.connect()
+        await pubsub.connect()  # type: ignore[no-untyped-call]
         self._pubsub = pubsub
+        # A Redis that was away may have forgotten who watches.
+        self._renewed_at = 0.0
+        for feed in self._feeds.values():
+            feed.is_interrupted = True
         if channels := [token_stream.channel(generation_id) for generation_id in self._feeds]:
             await pubsub.subscribe(*channels)
-        for feed in self._feeds.values():
-            feed.look_again()
         while True:
             message = await pubsub.get_message(timeout=_MESSAGE_SECONDS)
             if message is not None:
-                await self._deliver(pubsub, message)
+                self._deliver(message)
 
-    async def _deliver(self, pubsub: "redis.asyncio.client.PubSub", message: dict[str, object]) -> None:
+    def _deliver(self, message: dict[str, object]) -> None:
         channel, data = message["channel"], message["data"]
         assert isinstance(channel, bytes)
         feed = self._feeds.get(UUID(channel.rpartition(b":")[2].decode()))
-        if message["type"] == "subscribe" and feed is not None:
+        if feed is None:
+            return
+        if message["type"] == "subscribe":
             feed.is_subscribed.set()
-        elif message["type"] == "message" and feed is None:
-            # The last reader left: nobody needs this channel, unless a new one has just come and subscribes again.
-            await pubsub.unsubscribe(channel)
-        elif message["type"] == "message" and feed is not None:
+            if feed.is_interrupted:
+                feed.is_interrupted = False
+                feed.look_again()
+        elif message["type"] == "message":
             assert isinstance(data, bytes)
             self._announce(feed, data)
 
@@ -156,19 +166,23 @@ class Hub:
     async def _look_after_for_ever(self) -> None:
         while True:
             await asyncio.sleep(_TICK_SECONDS)
-            try:
-                await self._renew_presence()
-                await self._look_at_quiet_feeds()
-            except REDIS_UNREACHABLE:
-                for feed in self._feeds.values():
-                    feed.look_again()
-            except DATABASE_UNREACHABLE as error:
-                log.warning("look_after_failed", error=type(error).__name__)
+            for look_after in (self._look_at_quiet_feeds, self._unsubscribe_left, self._renew_presence):
+                try:
+                    await look_after()
+                except (*REDIS_UNREACHABLE, *DATABASE_UNREACHABLE) as error:
+                    log.warning("look_after_failed", work=look_after.__name__, error=type(error).__name__)
 
     async def _renew_presence(self) -> None:
         if self._feeds and time.monotonic() - self._renewed_at > presence.RENEW_SECONDS:
-            await presence.watch(self.client, list(self._feeds))
+            await presence.watch(self.client, self._watcher, list(self._feeds))
             self._renewed_at = time.monotonic()
+
+    async def _unsubscribe_left(self) -> None:
+        """Give up the channels of generations whose last reader has left, unless a new one has come."""
+        left = [token_stream.channel(generation_id) for generation_id in self._left if generation_id not in self._feeds]
+        self._left.clear()
+        if left and self._pubsub is not None:
+            await self._pubsub.unsubscribe(*left)
 
     async def _look_at_quiet_feeds(self) -> None:
         now = time.monotonic()
@@ -177,15 +191,24 @@ class Hub:
             return
         for feed in quiet:
             feed.look_at = now + _QUIET_SECONDS
-        ids = [feed.generation_id for feed in quiet]
-        found = await in_database(statuses, ids)
-        reached = await token_stream.last_positions(self.client, ids)
+        found = await in_database(statuses, [feed.generation_id for feed in quiet])
+        reached = await self._reached(quiet)
+        waiting = []
         for feed, position in zip(quiet, reached, strict=True):
             status = found.get(feed.generation_id)
             if status == Message.Status.QUEUED:
-                await self._tell_place(feed)
+                waiting.append(feed)
             elif status != Message.Status.RUNNING or position > feed.announced:
                 feed.look_again()
+        for feed in waiting:
+            await self._tell_place(feed)
+
+    async def _reached(self, feeds: list[Feed]) -> list[Position]:
+        """Return how far each stream has come; if Redis cannot say, further: what is stored tells more."""
+        try:
+            return await token_stream.last_positions(self.client, [feed.generation_id for feed in feeds])
+        except REDIS_UNREACHABLE:
+            return [_BEYOND_ALL] * len(feeds)
 
     async def _tell_place(self, feed: Feed) -> None:
         place = await queue.position(self.client, feed.generation_id)

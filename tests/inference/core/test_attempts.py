@@ -13,8 +13,9 @@ from django.utils import timezone
 from accounts.models import UsageRecord
 from conversations.models import Conversation, Generation, Message
 from conversations.services import attempts
-from conversations.services.attempts import LiveText, Outcome
+from conversations.services.attempts import LiveText
 from conversations.services.conversations import delete
+from conversations.services.outcomes import Outcome
 from foundation.ids import new_id
 from inference.jobs import Job
 from tests.accounts.factories import make_user
