@@ -18,7 +18,7 @@ env = environ.Env()
 environ.Env.read_env(BASE_DIR / ".env")
 
 DEBUG = env.bool("DEBUG", default=True)
-INSECURE_SECRET_KEY = "insecure-key-for-development-only-never-for-production"
+INSECURE_SECRET_KEY = "insecure-key-for-development-only-never-for-production"  # noqa: S105
 SECRET_KEY = env.str("SECRET_KEY", default=INSECURE_SECRET_KEY if DEBUG else "")
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]", "testserver"] if DEBUG else [])
 HOST = env.str("HOST", default="127.0.0.1")
@@ -312,7 +312,7 @@ NPM_FILES: dict[str, str] = {
     "js/vendor/markdown-it.js": "markdown-it/dist/browser/markdown-it.esm.min.mjs",
     "js/vendor/markdown-it.esm.min.mjs.map": "markdown-it/dist/browser/markdown-it.esm.min.mjs.map",
 }
-"""Which files of `node_modules` are served, as `static path → path below node_modules`. `chatsite/npm_files.py` reads it."""
+"""Which files of `node_modules` are served: `static path → path below node_modules` (`chatsite/npm_files.py`)."""
 
 # Safety of the pages --------------------------------------------------------------------------------------------------
 
