@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -11,6 +12,7 @@ from rest_framework import serializers
 from foundation.text import is_storable
 
 _LARGEST_INTEGER = 2**63 - 1
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})")
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -84,3 +86,12 @@ class IdField(serializers.UUIDField):
         if not isinstance(data, str) or not _ID.fullmatch(data):
             raise serializers.ValidationError("This must be an id, spelled as it was given out.")
         return UUID(data)
+
+
+class TimeField(serializers.DateTimeField):
+    """A time as RFC 3339 writes it, with its offset from UTC."""
+
+    def to_internal_value(self, value: Any) -> datetime:
+        if not isinstance(value, str) or not _TIME.fullmatch(value.upper()):
+            raise serializers.ValidationError("This must be a time as in 2040-01-31T12:00:00Z (RFC 3339).")
+        return super().to_internal_value(value.upper())

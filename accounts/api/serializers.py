@@ -6,7 +6,7 @@ from rest_framework import serializers
 
 from accounts.models import APIKey
 from accounts.models.api_key import MAX_NAME_CHARACTERS, SCOPES
-from foundation.serializers import StrictSerializer, TextField
+from foundation.serializers import StrictSerializer, TextField, TimeField
 
 
 class NewAPIKeySerializer(StrictSerializer):
@@ -16,9 +16,7 @@ class NewAPIKeySerializer(StrictSerializer):
     scopes = serializers.ListField(
         child=serializers.ChoiceField(SCOPES), allow_empty=False, max_length=len(SCOPES), help_text="What it may do."
     )
-    expires_at = serializers.DateTimeField(
-        allow_null=True, default=None, help_text="When it ends; left out, it does not."
-    )
+    expires_at = TimeField(allow_null=True, default=None, help_text="When it ends; left out, it does not.")
 
 
 class APIKeySerializer(serializers.ModelSerializer[APIKey]):
