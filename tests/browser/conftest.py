@@ -96,7 +96,7 @@ async def person_at(site: Site, browser: Browser):
 
     async def make(account: dict[str, str] | None = None, **options) -> Person:
         account = account or site.people.pop()
-        context = await browser.new_context(viewport={"width": 1280, "height": 800}, **options)
+        context = await browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
         await context.add_cookies([{"name": "sessionid", "value": account["session"], "url": site.url}])
         person = Person(site, context, account["email"])
         context.on("page", person.watch)
