@@ -151,7 +151,8 @@ async def replay(
     """Yield the stream's events after a position, in order, a page at a time."""
     start = after
     while True:
-        entries = await client.xrange(events_key(generation_id), min=f"({start.redis_id}", max="+", count=_REPLAY_COUNT)
+        name, begin = events_key(generation_id), f"({start.redis_id}"
+        entries: Any = await client.xrange(name, min=begin, max="+", count=_REPLAY_COUNT)
         for entry_id, fields in entries:
             event = _event_of_fields(entry_id, fields)
             start = event.position

@@ -32,10 +32,6 @@ class Snapshot:
     def is_ended(self) -> bool:
         return self.status not in Message.UNDER_WAY
 
-    @property
-    def end(self) -> Position:
-        return Position(len(self.content.encode()), DONE_ORDINAL)
-
     def events_after(self, position: Position) -> list[StreamedEvent]:
         """Return, from what is stored, the text that a reader at this position has not seen, and the end if it came."""
         reached = Position.of_text(self.content)

@@ -2,9 +2,7 @@
 
 from dataclasses import dataclass
 
-from foundation.redis import REDIS_UNREACHABLE, shared_client
-from inference.catalog import Model, current_catalog
-from inference.fleet import ReplicaReport, read_reports
+from conversations.models_on_offer import models_on_offer
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,22 +16,10 @@ class ModelChoice:
 
 def model_choices(wanted: str = "") -> list[ModelChoice]:
     """Return every model; chosen is the wanted one, or else the site's default, or else the first that is ready."""
-    catalog = current_catalog()
-    reports = _reports()
-    ready = {model.alias: _is_ready(model, reports) for model in catalog.models}
-    preferred = wanted if wanted in ready else catalog.default_alias
-    first_ready = next((alias for alias, is_ready in ready.items() if is_ready), preferred)
-    chosen = preferred if ready[preferred] else first_ready
-    return [ModelChoice(alias, is_ready, is_chosen=alias == chosen) for alias, is_ready in ready.items()]
-
-
-def _reports() -> dict[str, ReplicaReport]:
-    try:
-        return read_reports(shared_client())
-    except REDIS_UNREACHABLE:
-        return {}
-
-
-def _is_ready(model: Model, reports: dict[str, ReplicaReport]) -> bool:
-    # Without any report nothing is known; a message that has to wait is better than one that cannot be sent.
-    return not reports or any(reports[replica.url].is_healthy for replica in model.replicas if replica.url in reports)
+    offered = models_on_offer()
+    default = next(model.alias for model in offered if model.is_default)
+    preferred = wanted if any(model.alias == wanted for model in offered) else default
+    ready = [model.alias for model in offered if model.is_ready]
+    # Where nothing is known to be ready, a message that has to wait is better than one that cannot be sent.
+    chosen = preferred if preferred in ready or not ready else ready[0]
+    return [ModelChoice(m.alias, m.is_ready or not ready, is_chosen=m.alias == chosen) for m in offered]
