@@ -17,6 +17,7 @@ from foundation.redis import connect
 from inference import queue, token_stream
 from inference.jobs import Job
 from inference.positions import DONE_ORDINAL, Position
+from inference.token_stream import Batch, encode_batch, token_event
 from tests.inference.core.factories import make_generation, read_generation, read_snapshot
 from tests.inference.core.following import follower, written_reply
 from tests.inference.core.waiting import until
@@ -187,6 +188,20 @@ async def test_a_stream_that_lost_its_beginning_does_not_cost_a_reader_the_text(
             await reply.end()
             await reader.end()
     assert reader.text == "the beginning"
+
+
+async def test_an_announcement_that_was_lost_is_made_up_for_by_the_next(client):
+    async with written_reply() as reply, follower(reply.generation_id) as reader:
+        await reply.write("one, ")
+        await until(lambda: reader.text == "one, ")
+        second = token_event(reader.events[-1].position, "two, ")
+        third = token_event(second.position, "three")
+        for event in (second, third):
+            fields = {"t": event.type, "d": event.data}
+            await client.xadd(token_stream.events_key(reply.generation_id), fields, id=event.position.redis_id)
+        announcement = encode_batch(Batch(second.position, (third,)))
+        await client.publish(token_stream.channel(reply.generation_id), announcement)
+        await until(lambda: reader.text == "one, two, three")
 
 
 async def test_a_reader_ahead_of_what_is_left_still_gets_the_end(client):

@@ -146,8 +146,9 @@ async def test_a_redis_that_forgot_who_watches_is_told_again_when_it_is_back(own
     async with web_process() as hub:
         snapshot = await running()
         async with hub.reading(snapshot):
+            await until(lambda: hub._renewed_at)
             own_valkey.restart()
-            await until(lambda: _is_known(own_valkey, snapshot))
+            await until(lambda: _is_known(own_valkey, snapshot), seconds=presence.RENEW_SECONDS / 2)
 
 
 def _is_known(own_valkey, snapshot):
