@@ -1,22 +1,32 @@
 """Tells a person on a page what `chatsite/errors.py` tells a program: a sentence, and the text that was sent."""
 
+import structlog
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.template.loader import render_to_string
 from django.utils.deprecation import MiddlewareMixin
 
 from chatsite.errors import STATUS_BY_CODE
+from conversations.exceptions import Overloaded
+from foundation.database import DATABASE_UNREACHABLE
 from foundation.errors import DomainError
+
+log = structlog.get_logger(__name__)
 
 
 class PageErrors(MiddlewareMixin):
-    """Middleware: answers a domain error that a page's view raised. The API's views answer theirs themselves."""
+    """Middleware: answers an error that a page's view raised. The API's views answer theirs themselves."""
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        """Return the error's page, its fragment for a script, or `None` for what is no domain error."""
+        """Return the error's page, its fragment for a script, or `None` for what is a fault of this program."""
+        if isinstance(error, DATABASE_UNREACHABLE):
+            log.error("database_unreachable", error=type(error).__name__)
+            error = Overloaded("Nothing can be stored right now. Try again in a moment.", retry_after_seconds=2)
         if not isinstance(error, DomainError):
             return None
+        # Without the request: what a context processor would read lies in the database, which may be what is away.
         context = {"error": error, "text": request.POST.get("content", "")}
-        response = render(request, _template(request, error), context, status=STATUS_BY_CODE[error.code])
+        body = render_to_string(_template(request, error), context)
+        response = HttpResponse(body, status=STATUS_BY_CODE[error.code])
         if error.retry_after_seconds is not None:
             response["Retry-After"] = str(max(1, round(error.retry_after_seconds)))
         return response
