@@ -93,9 +93,9 @@ def test_a_question_of_another_conversation_yields_nothing_of_it(conversation):
     assert said(conversation, foreign) == []
 
 
-def test_a_long_branch_takes_one_query(conversation, django_assert_num_queries):
+def test_a_long_branch_takes_few_queries(conversation, django_assert_max_num_queries):
     *_, question = branch(conversation, *[("user", "q"), ("assistant", "a")] * 100, ("user", "last"))
-    with django_assert_num_queries(1):
+    with django_assert_max_num_queries(4):
         assert len(assemble(conversation.pk, question.pk, "")) == 201
 
 
