@@ -1,0 +1,1 @@
+"""How much the product adds to talking to a model server directly: `make bench`."""

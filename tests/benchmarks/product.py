@@ -1,0 +1,157 @@
+"""The whole product as `manage.py run_all` runs it for people, durable stores and all, on data that is thrown away."""
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import psycopg
+
+from chatsite.supervisor import postgresql
+from chatsite.supervisor.workspace import open_workspace
+from inference.testing.processes import TwinProcess
+from inference.testing.settings import TwinSettings
+from tests.chaos.stack import Stack
+from tests.running_site import ROOT, free_port
+
+MOST_STREAMS = 1024
+STOP_SECONDS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A conversation, and a key of whom it belongs to."""
+
+    conversation_id: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was used since the start: CPU seconds by part of the product, statements by their text."""
+
+    cpu_seconds: dict[str, float]
+    statements: dict[str, int]
+
+
+class Product:
+    """A running product, and the meters on it."""
+
+    def __init__(self, stack: Stack, database: psycopg.Connection) -> None:
+        self.stack = stack
+        self._database = database
+        parts = {part: stack.pid_of(part) for part in ("web", "worker", "redis", "database")}
+        self.processes = {part: psutil.Process(pid) for part, pid in parts.items()}
+        self.processes |= {"twin": psutil.Process(stack.twin.pid), "client": psutil.Process()}
+
+    @property
+    def port(self) -> int:
+        return self.stack.port
+
+    def make_accounts(self, conversations: int, users: int = 50) -> list[Account]:
+        """Make conversations of people who may send as much as they like."""
+        command = [sys.executable, "-m", "tests.benchmarks.accounts", str(users), str(conversations)]
+        environment = {**os.environ, **self.stack.addresses}
+        made = subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE)
+        return [Account(**account) for account in json.loads(made.stdout)]
+
+    def read_meter(self) -> Reading:
+        return Reading(
+            {part: _cpu_seconds(process, with_children=part == "database") for part, process in self.processes.items()},
+            dict(self._database.execute(_STATEMENTS).fetchall()),
+        )
+
+
+_STATEMENTS = """
+SELECT query, sum(calls)::bigint FROM pg_stat_statements
+WHERE query NOT LIKE '%pg_stat_statements%' GROUP BY query
+"""
+
+
+def _cpu_seconds(process: psutil.Process, *, with_children: bool) -> float:
+    used = 0.0
+    for each in [process, *(process.children() if with_children else [])]:
+        try:
+            times = each.cpu_times()
+        except psutil.NoSuchProcess:
+            continue  # a database connection that has just been closed
+        used += times.user + times.system
+    return used
+
+
+@contextmanager
+def running_product() -> Iterator[Product]:
+    """The product and a twin, for as long as the block lasts; then nothing is left of them."""
+    with ExitStack() as undo:
+        data = Path(tempfile.mkdtemp(prefix="chat-bench-"))
+        undo.callback(shutil.rmtree, data, ignore_errors=True)
+        undo.callback(shutil.rmtree, _prepare_database(data), ignore_errors=True)
+        twin = TwinProcess(TwinSettings(permits=2 * MOST_STREAMS))
+        twin.start()
+        undo.callback(twin.kill)
+        port = free_port()
+        stack = Stack(data, port, twin, _start(data, port, twin, undo))
+        try:
+            stack.wait_until_ready()
+        except AssertionError as error:
+            error.add_note((data / "stack.log").read_text()[-2000:])
+            raise
+        database = undo.enter_context(psycopg.connect(stack.database(), autocommit=True))
+        database.execute("CREATE EXTENSION pg_stat_statements")
+        yield Product(stack, database)
+
+
+def _prepare_database(data: Path) -> Path:
+    """Make the database's files as the supervisor does, with a meter added; return the directory of its sockets."""
+    with open_workspace(data) as workspace:
+        cluster = postgresql.Cluster(data / "postgresql", workspace.sockets)
+        postgresql.create(cluster)
+        with (cluster.data / "postgresql.conf").open("a") as configuration:
+            configuration.write("shared_preload_libraries = 'pg_stat_statements'\n")
+        return workspace.sockets
+
+
+def _start(data: Path, port: int, twin: TwinProcess, undo: ExitStack) -> subprocess.Popen:
+    environment = {
+        **os.environ,
+        "DATA_DIR": str(data),
+        "PORT": str(port),
+        "MODEL_FLEET": f"small={twin.url}",
+        "DEBUG": "false",
+        "HTTPS": "false",
+        "SECRET_KEY": secrets.token_urlsafe(64),
+        "ALLOWED_HOSTS": "127.0.0.1",
+        "WORKER_CONCURRENCY": str(MOST_STREAMS),
+    }
+    for name in ("DATABASE_URL", "REDIS_URL", "REDIS_KEY_PREFIX"):
+        environment.pop(name, None)
+    output = undo.enter_context((data / "stack.log").open("wb"))
+    supervisor = subprocess.Popen(
+        [sys.executable, "manage.py", "run_all"],
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    undo.callback(_stop, supervisor)
+    return supervisor
+
+
+def _stop(supervisor: subprocess.Popen) -> None:
+    supervisor.send_signal(signal.SIGINT)
+    try:
+        supervisor.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        supervisor.kill()
+        supervisor.wait()
