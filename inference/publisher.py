@@ -19,6 +19,7 @@ import structlog
 from foundation.redis import REDIS_UNREACHABLE
 from inference import token_stream
 from inference.positions import BEGINNING, DONE_ORDINAL, FAILURE_ORDINAL, Position
+from inference.script_connection import ScriptConnection
 from inference.token_stream import Batch, StreamedEvent, token_event
 
 log = structlog.get_logger(__name__)
@@ -124,7 +125,7 @@ class Publisher:
     """Owns the connection and the task that sends. Use it with `async with`."""
 
     def __init__(self, client: "redis.asyncio.Redis", keep_seconds: int) -> None:
-        self._client = client
+        self._script = ScriptConnection(client, token_stream.PUBLISH)
         self._keep_seconds = keep_seconds
         self._ready: dict[TokenStreamWriter, None] = {}
         self._wake = asyncio.Event()
@@ -137,6 +138,7 @@ class Publisher:
         async def end() -> None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+            await self._script.close()
 
         self._stack.push_async_callback(end)
         return self
@@ -197,13 +199,12 @@ class Publisher:
         return [(writer, batch) for writer in writers if (batch := writer.next_batch())]
 
     async def _publish(self, batches: list[tuple[TokenStreamWriter, Batch]]) -> list[object]:
-        pipeline = self._client.pipeline(transaction=False)
-        for writer, batch in batches:
-            pipeline.eval(
-                *token_stream.publish_arguments(writer.generation_id, writer.attempt, batch, self._keep_seconds)
-            )
-        answers: list[object] = await pipeline.execute(raise_on_error=False)
-        return answers
+        return await self._script.run(
+            [
+                token_stream.publish_arguments(writer.generation_id, writer.attempt, batch, self._keep_seconds)
+                for writer, batch in batches
+            ]
+        )
 
     def _settle(self, writer: TokenStreamWriter, batch: Batch, answer: object) -> None:
         if answer == b"fenced":

@@ -17,7 +17,7 @@ from redis import Redis
 from foundation.redis import key
 from inference.positions import BEGINNING, Position
 
-_PUBLISH = """
+PUBLISH = """
 local held = redis.call('HMGET', KEYS[2], 'attempt', 'last')
 local attempt = tonumber(ARGV[1])
 if held[1] and tonumber(held[1]) > attempt then return 'fenced' end
@@ -126,8 +126,8 @@ def announce_change(client: Redis, generation_id: UUID) -> None:
 
 
 def publish_arguments(generation_id: UUID, attempt: int, batch: Batch, keep_seconds: int) -> list[Any]:
-    """Return the arguments of `EVAL` that publish a batch; the script answers `ok`, `gap` or `fenced`."""
-    arguments: list[Any] = [_PUBLISH, 2, events_key(generation_id), state_key(generation_id)]
+    """Return the arguments with which `PUBLISH` publishes a batch; the script answers `ok`, `gap` or `fenced`."""
+    arguments: list[Any] = [2, events_key(generation_id), state_key(generation_id)]
     arguments += [attempt, batch.previous.redis_id, keep_seconds, channel(generation_id), encode_batch(batch)]
     for event in batch.events:
         arguments += [event.position.redis_id, event.type, event.data]

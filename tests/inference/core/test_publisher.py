@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-import redis.asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from foundation.redis import connect_async
 from inference import token_stream
 from inference.positions import BEGINNING, DONE_ORDINAL, FAILURE_ORDINAL, Position
 from inference.publisher import Publisher, TokenStreamWriter
+from inference.script_connection import ScriptConnection
 from inference.token_stream import Batch, Fenced, StreamedEvent, token_event
 from tests.inference.core.conftest import KEEP_SECONDS
 from tests.inference.core.waiting import until
@@ -25,7 +25,7 @@ async def stream_of(client, generation_id, after=BEGINNING):
 
 async def publish(client, generation_id, attempt, batch):
     arguments = token_stream.publish_arguments(generation_id, attempt, batch, KEEP_SECONDS)
-    return await client.eval(*arguments)
+    return await client.eval(token_stream.PUBLISH, *arguments)
 
 
 def text_of(events):
@@ -64,15 +64,15 @@ async def test_a_failure_and_the_end_stand_where_a_reader_expects_them(client, p
 async def test_the_first_token_waits_for_nothing(client):
     """A few turns of the loop, which take no time, are enough for the command to be under way."""
 
-    class Watched(redis.asyncio.Redis):
+    class Watched(ScriptConnection):
         was_asked = False
 
-        def pipeline(self, *args, **kwargs):
+        async def run(self, calls):
             self.was_asked = True
-            return super().pipeline(*args, **kwargs)
+            return await super().run(calls)
 
-    watched = Watched(connection_pool=client.connection_pool)
-    async with Publisher(watched, KEEP_SECONDS) as publisher:
+    async with Publisher(client, KEEP_SECONDS) as publisher:
+        watched = publisher._script = Watched(client, token_stream.PUBLISH)
         writer = publisher.writer(new_id(), 1)
         await asyncio.sleep(0)
         writer.write_text("first")
@@ -363,3 +363,13 @@ def test_whatever_is_lost_and_when_the_stream_ends_up_with_the_whole_text(steps)
         assert text_of(stream) == writer.text
     elif stream:
         assert writer.text.encode()[: stream[-1].position.offset].decode() == text_of(stream)
+
+
+async def test_a_redis_that_has_forgotten_the_script_is_taught_it_again(client, publisher):
+    writer = publisher.writer(new_id(), 1)
+    writer.write_text("before")
+    assert await publisher.drain(writer, 5)
+    await client.script_flush()
+    writer.write_text(" and after")
+    assert await publisher.drain(writer, 5)
+    assert text_of(await stream_of(client, writer.generation_id)) == "before and after"
