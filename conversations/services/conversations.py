@@ -43,14 +43,13 @@ def change(*, user: User, conversation_id: UUID, changes: dict[str, Any]) -> Con
     _check(changes)
     if "active_message_id" in changes:
         _check_is_part(conversation, changes["active_message_id"])
-    for name, value in changes.items():
-        setattr(conversation, name, value)
-    if "title" in changes:
-        conversation.is_title_chosen = bool(conversation.title)
-    fields = [name.removesuffix("_id") if name == "active_message_id" else name for name in changes]
-    if changes:
-        conversation.save(update_fields=[*fields, "is_title_chosen"])
-        _tell(conversation, "conversation_changed")
+    if not changes:
+        return conversation
+    values = changes | ({"is_title_chosen": bool(changes["title"])} if "title" in changes else {})
+    Conversation.objects.owned_by(user.id).filter(pk=conversation_id).update(**values)
+    # Read again: it may have been changed elsewhere, or deleted, which this tells.
+    conversation = queries.conversation_of(user.id, conversation_id)
+    _tell(conversation, "conversation_changed")
     return conversation
 
 
