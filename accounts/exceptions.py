@@ -41,7 +41,3 @@ class InvalidRequest(AccountsError):
 
 class RequestsExceeded(AccountsError):
     code = "requests_exceeded"
-
-
-class TokensExceeded(AccountsError):
-    code = "tokens_exceeded"

@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-import redis
 import structlog
 from django.utils import timezone
 
@@ -18,9 +17,6 @@ from foundation.ids import new_id
 from foundation.redis import REDIS_UNREACHABLE
 
 log = structlog.get_logger(__name__)
-
-_CANNOT_COUNT = (*REDIS_UNREACHABLE, redis.OutOfMemoryError, redis.ReadOnlyError)
-"""Redis is away, full, or a replica that has not taken over yet: PostgreSQL counts instead."""
 
 RequestsUnderWay = Callable[[UUID], Iterable[UUID]]
 """Given a user's id, the ids of those requests that have been accepted and are in no usage record yet."""
@@ -71,7 +67,7 @@ def reserve_request(
         if state is None:
             past = request_ledger.requests_within(window, requests_under_way(user_id))
             state = request_window.fill_and_reserve(window, request_id, past)
-    except _CANNOT_COUNT as error:
+    except REDIS_UNREACHABLE as error:
         log.warning("request_window_unreachable", user_id=str(user_id), error=type(error).__name__)
         state = request_ledger.reserve(window, request_id, requests_under_way(user_id))
     allowance = _allowance(window, state, request_id)
@@ -87,7 +83,7 @@ def release_request(user_id: UUID, allowance: RequestAllowance) -> None:
     request_ledger.release(allowance.request_id)
     try:
         request_window.release(user_id, allowance.request_id)
-    except _CANNOT_COUNT as error:
+    except REDIS_UNREACHABLE as error:
         log.warning("request_window_unreachable", user_id=str(user_id), error=type(error).__name__)
 
 
@@ -96,7 +92,7 @@ def peek(user_id: UUID, tier: Tier) -> RequestAllowance:
     window = _window(user_id, tier)
     try:
         state = request_window.peek(window)
-    except _CANNOT_COUNT:
+    except REDIS_UNREACHABLE:
         state = None
     return _allowance(window, state or request_ledger.peek(window), None)
 

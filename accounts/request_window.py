@@ -3,13 +3,11 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from uuid import UUID
 
-import redis
 from redis.commands.core import Script
 
-from foundation.redis import connect, key
+from foundation.redis import key, shared_client
 
 _KEY_VERSION = 1
 
@@ -96,19 +94,19 @@ def peek(window: Window) -> WindowState | None:
 
 def release(user_id: UUID, request_id: UUID) -> None:
     """Take a request out of its window."""
-    _redis().zrem(_key(user_id), str(request_id))
+    shared_client().zrem(_key(user_id), str(request_id))
 
 
 def add(user_id: UUID, request_id: UUID, *, age_ms: int) -> None:
     """Count a past request in a window that Redis knows; others are filled from the database anyway."""
-    _scripts().add(keys=[_key(user_id)], args=[str(request_id), age_ms])
+    _script(_ADD)(keys=[_key(user_id)], args=[str(request_id), age_ms])
 
 
 def _run(window: Window, request: str, past: Mapping[UUID, int] | None) -> WindowState | None:
     stated: dict[str, object] = {"limit": window.limit, "length_ms": window.seconds * 1000}
     if past is not None:
         stated["past"] = {str(request_id): age_ms for request_id, age_ms in past.items()}
-    answer = _scripts().reserve(keys=[_key(window.user_id)], args=[request, json.dumps([stated])])
+    answer = _script(_RESERVE)(keys=[_key(window.user_id)], args=[request, json.dumps([stated])])
     if answer is None:
         return None
     admitted, used, resets_in_ms = answer
@@ -120,18 +118,5 @@ def _key(user_id: UUID) -> str:
     return key(_KEY_VERSION, "quota", f"{{{user_id}}}", "requests")
 
 
-@dataclass(frozen=True, slots=True)
-class _Scripts:
-    reserve: Script
-    add: Script
-
-
-@cache
-def _redis() -> redis.Redis:
-    return connect()
-
-
-@cache
-def _scripts() -> _Scripts:
-    client = _redis()
-    return _Scripts(reserve=client.register_script(_RESERVE), add=client.register_script(_ADD))
+def _script(text: str) -> Script:
+    return shared_client().register_script(text)

@@ -10,11 +10,12 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from accounts import quotas, request_window, usage
+from accounts import quotas, usage
 from accounts.exceptions import RequestsExceeded
 from accounts.models import RequestReservation, UsageRecord
 from accounts.tasks import count_reservations_again
 from foundation.ids import new_id
+from foundation.redis import shared_client
 from tests.accounts.factories import make_tier, make_user
 
 pytestmark = pytest.mark.django_db
@@ -27,8 +28,7 @@ def redis_is_away(monkeypatch):
 
     def point_at(url):
         monkeypatch.setattr(settings, "REDIS_URL", url)
-        request_window._redis.cache_clear()
-        request_window._scripts.cache_clear()
+        shared_client.cache_clear()
 
     point_at("redis://127.0.0.1:1/0")
     yield lambda: point_at(here)
