@@ -24,7 +24,6 @@ STATUS_BY_CODE = {
     "key_revoked": 401,
     "scope_missing": 403,
     "csrf_failed": 403,
-    "model_not_in_tier": 403,
     "account_suspended": 403,
     "forbidden": 403,
     "not_found": 404,
@@ -36,10 +35,6 @@ STATUS_BY_CODE = {
     "unsupported_media_type": 415,
     "invalid_request": 422,
     "requests_exceeded": 429,
-    "tokens_exceeded": 429,
-    "concurrency_exceeded": 429,
-    "model_quota_exceeded": 429,
-    "input_blocked": 451,
     "internal_error": 500,
     "overloaded": 503,
     "no_capacity": 503,
@@ -169,9 +164,7 @@ def _framework_error(error: drf.APIException) -> ErrorAnswer:
         case drf.NotAuthenticated() | drf.AuthenticationFailed():
             return ErrorAnswer("not_authenticated", str(error.detail))
         case drf.MethodNotAllowed():
-            return ErrorAnswer(
-                "method_not_allowed", "This method does nothing here; the Allow header names those that do."
-            )
+            return NO_SUCH_METHOD
         case drf.NotAcceptable():
             return ErrorAnswer("not_acceptable", "What the Accept header asks for is not to be had here.")
         case drf.UnsupportedMediaType():

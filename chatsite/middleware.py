@@ -7,14 +7,15 @@ import structlog
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
-from uuid_utils.compat import uuid7
+
+from foundation.ids import new_id
 
 HEADER = "X-Request-ID"
 
 
 def _begin(request: HttpRequest) -> str:
     # A client's own request id is never trusted: it would let one caller write into another's log lines.
-    request_id = str(uuid7())
+    request_id = str(new_id())
     request.META["request_id"] = request_id
     structlog.contextvars.clear_contextvars()
     structlog.contextvars.bind_contextvars(request_id=request_id)

@@ -9,7 +9,6 @@ import aiohttp
 import psycopg
 from django.conf import settings
 from django.db import connection
-from redis import RedisError
 
 from chatsite.celery import celery_workers_key
 from chatsite.metrics import COMPONENT_UP
@@ -117,7 +116,7 @@ async def _signs_of_life() -> tuple[bool, bool, bool]:
             pipeline.zcount(workers_key(), now - WORKER_ALIVE_SECONDS, "+inf")
             pipeline.zcount(celery_workers_key(), now - CELERY_ALIVE_SECONDS, "+inf")
             workers, celery_workers = await pipeline.execute()
-    except (TimeoutError, *REDIS_UNREACHABLE, RedisError):
+    except REDIS_UNREACHABLE:
         return False, False, False
     finally:
         await client.aclose()
