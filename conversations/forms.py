@@ -5,9 +5,8 @@ from typing import Any
 from django import forms
 
 from conversations.exceptions import InvalidRequest
+from conversations.services.conversations import MOST_TITLE_CHARACTERS
 from conversations.services.messages import NewMessage
-
-MAX_TITLE_CHARACTERS = 200
 
 
 class MessageForm(forms.Form):
@@ -39,7 +38,7 @@ class MessageForm(forms.Form):
 class TitleForm(forms.Form):
     """The rename field of a conversation's menu."""
 
-    title = forms.CharField(max_length=MAX_TITLE_CHARACTERS, error_messages={"required": "A title cannot be empty."})
+    title = forms.CharField(max_length=MOST_TITLE_CHARACTERS, error_messages={"required": "A title cannot be empty."})
 
 
 def valid(form: forms.Form) -> dict[str, Any]:

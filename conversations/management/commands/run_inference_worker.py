@@ -13,7 +13,7 @@ from conversations.services.live_replies import LiveReplies
 from conversations.services.replies import ReplyWriter
 from foundation.redis import connect_async
 from inference.cancellation import Cancellations
-from inference.catalog import current_catalog
+from inference.catalog import Catalog, current_catalog
 from inference.exceptions import InvalidFleet
 from inference.fleet import open_fleet
 from inference.publisher import Publisher
@@ -36,7 +36,7 @@ class Command(BaseCommand):
             raise SystemExit(2) from error
         uvloop.run(self._work(catalog))
 
-    async def _work(self, catalog: Any) -> None:
+    async def _work(self, catalog: Catalog) -> None:
         client = connect_async()
         live = LiveReplies(client)
         async with (
