@@ -1,6 +1,6 @@
 """What is said to a model: chat messages and the options of one request."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 type Role = Literal["system", "user", "assistant", "tool"]
@@ -35,5 +35,5 @@ class ChatRequest:
     messages: tuple[ChatMessage, ...]
     options: SamplingOptions
     request_id: str
-    model: str | None = field(default=None)
-    """The served model's name, for servers that demand one (OpenAI-compatible); TGI needs none."""
+    model: str | None = None
+    """The served model's name, for servers that demand one (OpenAI-compatible); TGI is never told."""

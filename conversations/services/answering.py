@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from django.utils import timezone
 
@@ -12,6 +11,7 @@ from conversations.context.assemble import assemble
 from conversations.context.budget import Prompt, fit
 from conversations.models import Message
 from conversations.services.attempts import Attempt
+from conversations.services.live_replies import LiveReply
 from conversations.services.outcomes import Outcome
 from foundation.database import in_database
 from foundation.text import made_storable
@@ -20,7 +20,6 @@ from inference.events import Finished, Piece, Reasoning, StreamEvent
 from inference.failover import Chosen, Progress, stream_answer
 from inference.fleet import Fleet, ReplicaState
 from inference.messages import ChatMessage, ChatRequest, SamplingOptions
-from inference.publisher import TokenStreamWriter
 from inference.tgi.errors import ModelServerError
 
 _COUNT_SECONDS = 2.0
@@ -30,17 +29,15 @@ _TRIMMED = ("context_trimmed", "The conversation is longer than the model can re
 
 @dataclass(slots=True)
 class Answer:
-    """Writes into `writer`, and keeps the counts: an answer is paid by what was really read and decoded."""
+    """Writes a reply's text, and keeps the counts: an answer is paid by what was really read and decoded."""
 
-    attempt: Attempt
-    writer: TokenStreamWriter
+    reply: LiveReply
     catalog: Catalog
     fleet: Fleet
     prompt: tuple[ChatMessage, ...] = ()
     decoded_tokens: int = 0
     decoded_before: int = 0
     """Tokens of text that another replica or attempt wrote, which the present one reads as part of its prompt."""
-    first_token_at: datetime | None = None
     finished: Finished | None = None
     replica: ReplicaState | None = None
     model_version: str = ""
@@ -51,13 +48,12 @@ class Answer:
 
         Raise `ContentTooLong`, `UnknownModel`, or the last `ModelServerError` once no replica could go on.
         """
-        attempt = self.attempt
+        attempt, writer = self.reply.attempt, self.reply.writer
         model = self.catalog.find(attempt.model)
         self.prompt = await in_database(assemble, attempt.conversation_id, attempt.question_id, attempt.instructions)
-        self.first_token_at = attempt.first_token_at
-        if self.writer.text:
+        if writer.text:
             self.decoded_tokens = await self._decoded_by_others(self.fleet.of(model.replicas))
-        so_far = Progress(self.writer.text, self.decoded_tokens)
+        so_far = Progress(writer.text, self.decoded_tokens)
         async with aclosing(stream_answer(self.fleet, model, self._request, so_far=so_far)) as events:
             async for event in events:
                 self._take(event)
@@ -65,16 +61,16 @@ class Answer:
     def _take(self, event: StreamEvent | Chosen) -> None:
         match event:
             case Piece():
-                self.first_token_at = self.first_token_at or timezone.now()
+                self.reply.first_token_at = self.reply.first_token_at or timezone.now()
                 self.decoded_tokens += event.token_count
-                self.writer.write_text(made_storable(event.text))
+                self.reply.writer.write_text(made_storable(event.text))
             case Reasoning():
                 self.decoded_tokens += event.token_count
-                self.writer.write_event("reasoning", text=made_storable(event.text))
+                self.reply.writer.write_event("reasoning", text=made_storable(event.text))
             case Chosen():
                 self.model_version = event.model_id or ""
                 if event.is_resumed:
-                    self.writer.write_event("notice", code=_RESUMED[0], message=_RESUMED[1])
+                    self.reply.writer.write_event("notice", code=_RESUMED[0], message=_RESUMED[1])
             case Finished():
                 self.finished = event
 
@@ -84,8 +80,12 @@ class Answer:
         prompt = await self._fitted(state, progress)
         if prompt.is_trimmed:
             self._notice_once(*_TRIMMED)
-        options = _sampling(self.attempt, prompt)
-        return ChatRequest(prompt.messages, options, request_id=str(self.attempt.generation_id))
+        return ChatRequest(
+            prompt.messages,
+            _sampling(self.reply.attempt, prompt),
+            request_id=str(self.reply.attempt.generation_id),
+            model=state.info.model_id if state.info else None,
+        )
 
     async def _fitted(self, state: ReplicaState, progress: Progress) -> Prompt:
         messages = self.prompt
@@ -94,14 +94,14 @@ class Answer:
         return await fit(
             messages,
             window_tokens=state.info.max_total_tokens if state.info else None,
-            answer_tokens=max(1, int(self.attempt.options["max_tokens"]) - progress.decoded_tokens),
+            answer_tokens=max(1, int(self.reply.attempt.options["max_tokens"]) - progress.decoded_tokens),
             count=state.server.count_tokens,
         )
 
     def _notice_once(self, code: str, message: str) -> None:
         if code not in self._notices:
             self._notices.add(code)
-            self.writer.write_event("notice", code=code, message=message)
+            self.reply.writer.write_event("notice", code=code, message=message)
 
     def complete(self) -> Outcome:
         """Return the outcome of an answer that was written to its end."""
@@ -141,11 +141,11 @@ class Answer:
         return Outcome(
             status=status,
             finish_reason=finish_reason,
-            content=self.writer.text,
+            content=self.reply.writer.text,
             tokens_in=tokens_in,
             tokens_cached=tokens_cached,
             tokens_out=tokens_out,
-            first_token_at=self.first_token_at,
+            first_token_at=self.reply.first_token_at,
             replica=self.replica.replica.url if self.replica else "",
             model_version=self.model_version,
             error_code=error_code,
@@ -160,7 +160,7 @@ class Answer:
     async def _decoded_by_others(self, states: Sequence[ReplicaState]) -> int:
         """Return about how many tokens an earlier attempt decoded for the text there is."""
         for state in states:
-            whole = await _count(state, (*self.prompt, ChatMessage("assistant", self.writer.text)))
+            whole = await _count(state, (*self.prompt, ChatMessage("assistant", self.reply.writer.text)))
             if whole is not None:
                 return max(0, whole - (await _count(state, self.prompt) or 0))
         return 0

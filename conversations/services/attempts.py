@@ -39,13 +39,16 @@ JOIN conversations_conversation conversation ON conversation.id = claimed.conver
 """
 
 _CHECKPOINT = """
-WITH live AS (SELECT * FROM unnest(%(ids)s::uuid[], %(attempts)s::int[], %(texts)s::text[]) AS t(id, attempt, text)),
-ours AS (
-  SELECT generation.message_id FROM conversations_generation generation
+WITH live AS (
+  SELECT * FROM unnest(%(ids)s::uuid[], %(attempts)s::int[], %(texts)s::text[], %(first_tokens)s::timestamptz[])
+  AS t(id, attempt, text, first_token_at)
+), ours AS (
+  SELECT generation.message_id, live.first_token_at FROM conversations_generation generation
   JOIN live ON generation.message_id = live.id AND generation.attempt = live.attempt
   WHERE generation.status = 'running' ORDER BY generation.message_id FOR NO KEY UPDATE OF generation
 ), renewed AS (
-  UPDATE conversations_generation generation SET lease_expires_at = now() + make_interval(secs => %(lease)s)
+  UPDATE conversations_generation generation
+  SET lease_expires_at = now() + make_interval(secs => %(lease)s), first_token_at = ours.first_token_at
   FROM ours WHERE generation.message_id = ours.message_id
   RETURNING generation.message_id, generation.cancel_requested_at IS NOT NULL AS is_cancelled
 ), saved AS (
@@ -130,6 +133,7 @@ class LiveText:
     generation_id: UUID
     attempt: int
     text: str | None
+    first_token_at: datetime | None = None
 
 
 def checkpoint(live: Sequence[LiveText]) -> dict[UUID, bool]:
@@ -141,6 +145,7 @@ def checkpoint(live: Sequence[LiveText]) -> dict[UUID, bool]:
         "ids": [each.generation_id for each in live],
         "attempts": [each.attempt for each in live],
         "texts": [each.text for each in live],
+        "first_tokens": [each.first_token_at for each in live],
         "lease": settings.LEASE_SECONDS,
     }
     with connection.cursor() as cursor:
@@ -190,12 +195,17 @@ def finish(attempt: Attempt, outcome: Outcome) -> bool:
     return True
 
 
-def hand_over(attempt: Attempt, text: str) -> Job | None:
+def hand_over(attempt: Attempt, text: str, *, first_token_at: datetime | None = None) -> Job | None:
     """Give a running generation back to the queue with the text so far."""
     with transaction.atomic():
         ours = Generation.objects.filter(
             pk=attempt.generation_id, attempt=attempt.number, status=Message.Status.RUNNING
-        ).update(status=Message.Status.QUEUED, lease_expires_at=None, enqueued_at=timezone.now())
+        ).update(
+            status=Message.Status.QUEUED,
+            first_token_at=first_token_at,
+            lease_expires_at=None,
+            enqueued_at=timezone.now(),
+        )
         if not ours:
             return None
         Message.objects.filter(pk=attempt.generation_id).update(content=text)

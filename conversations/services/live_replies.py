@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass, field
+from datetime import datetime
 from uuid import UUID
 
 import redis.asyncio
@@ -27,14 +28,18 @@ class LiveReply:
     writer: TokenStreamWriter
     cancellation: Cancellation
     begun_at: float = field(default_factory=time.monotonic)
+    first_token_at: datetime | None = None
     saved_characters: int = 0
     is_watched: bool = False
+
+    def __post_init__(self) -> None:
+        self.first_token_at = self.attempt.first_token_at
 
     def unsaved(self) -> LiveText:
         """Return what a checkpoint has to save."""
         text = self.writer.text
-        is_news = len(text) > self.saved_characters
-        return LiveText(self.attempt.generation_id, self.attempt.number, text if is_news else None)
+        news = text if len(text) > self.saved_characters else None
+        return LiveText(self.attempt.generation_id, self.attempt.number, news, self.first_token_at)
 
 
 class LiveReplies:

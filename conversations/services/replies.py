@@ -62,7 +62,7 @@ class ReplyWriter:
             self.live.remove(reply)
 
     async def _see_to_the_end(self, reply: LiveReply) -> None:
-        answer = Answer(reply.attempt, reply.writer, self.catalog, self.fleet)
+        answer = Answer(reply, self.catalog, self.fleet)
         try:
             outcome = await self._write(reply, answer)
         except Fenced:
@@ -140,7 +140,9 @@ class ReplyWriter:
 
     async def _hand_over(self, reply: LiveReply) -> None:
         await self.publisher.drain(reply.writer, _DRAIN_SECONDS)
-        job = await in_database(attempts.hand_over, reply.attempt, reply.writer.text)
+        job = await in_database(
+            attempts.hand_over, reply.attempt, reply.writer.text, first_token_at=reply.first_token_at
+        )
         if job is not None:
             await in_database(generations.enqueue, [job])
 

@@ -55,6 +55,18 @@ async def test_a_checkpoint_renews_the_lease_of_a_reply_that_is_silent(live, pub
     assert reply.cancellation.why is None
 
 
+async def test_whoever_goes_on_with_a_reply_knows_when_its_first_token_came(live, publisher):
+    dead, leaving = await in_hand(live, publisher), await in_hand(live, publisher)
+    dead.first_token_at = leaving.first_token_at = first = timezone.now()
+    await live.checkpoint()
+    await in_database(expire_lease, dead.attempt.generation_id)
+    await in_database(attempts.lost_jobs)
+    await in_database(attempts.hand_over, leaving.attempt, "", first_token_at=leaving.first_token_at)
+    for reply in (dead, leaving):
+        attempt = await in_database(attempts.claim, reply.attempt.generation_id)
+        assert LiveReply(attempt, reply.writer, Cancellation()).first_token_at == first
+
+
 async def test_a_checkpoint_without_replies_does_nothing(live):
     await live.checkpoint()
 

@@ -1,0 +1,36 @@
+"""What a reply asks of a model server."""
+
+import pytest
+
+from conversations.services.answering import Answer
+from conversations.services.live_replies import LiveReply
+from foundation.database import in_database
+from inference.cancellation import Cancellation
+from inference.catalog import Catalog, Model, Replica, ServerKind
+from inference.fleet import Fleet, ReplicaState
+from inference.model_server import ServerInfo
+from inference.openai_compatible import OpenAICompatibleClient
+from inference.tgi.client import model_session
+from tests.inference.core.factories import make_attempt
+from tests.inference.tgi.scripted_server import delta, scripted_server, stream_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SERVED = ServerInfo("org/served-model", None, None, None, None, None)
+
+
+async def test_an_openai_compatible_server_is_asked_for_the_model_that_it_serves(publisher):
+    attempt = await in_database(make_attempt, model="small")
+    reply = LiveReply(attempt, publisher.writer(attempt.generation_id, attempt.number), Cancellation())
+    async with (
+        scripted_server(stream_of(delta("Hi"), delta("", "stop"), "[DONE]")) as server,
+        model_session() as session,
+    ):
+        replica = Replica(server.url, ServerKind.OPENAI_COMPATIBLE)
+        state = ReplicaState(replica, OpenAICompatibleClient(server.url, session=session), SERVED)
+        catalog = Catalog((Model("small", (replica,)),), "small")
+        await Answer(reply, catalog, Fleet({replica: state})).write()
+    assert reply.writer.text == "Hi"
+    assert reply.first_token_at is not None
+    (exchange,) = server.exchanges
+    assert exchange.body["model"] == "org/served-model"
