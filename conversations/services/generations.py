@@ -13,6 +13,7 @@ from django.utils import timezone
 from accounts.models import User
 from conversations import queries
 from conversations.models import Generation, Message
+from foundation.database import give_connection_back
 from foundation.redis import REDIS_UNREACHABLE, shared_client
 from inference import cancellation, queue, token_stream
 from inference.jobs import Job
@@ -99,5 +100,7 @@ def _wait_for_end(generation_id: UUID) -> None:
     deadline = time.monotonic() + _WAIT_FOR_END_SECONDS
     pause_seconds = 0.01
     while Generation.objects.filter(pk=generation_id).under_way().exists() and time.monotonic() < deadline:
+        # Many may wait at once; those who have something to do need the connections.
+        give_connection_back()
         time.sleep(pause_seconds)
         pause_seconds = min(0.1, pause_seconds * 1.5)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 
 from asgiref.sync import sync_to_async
 
@@ -137,3 +138,22 @@ async def test_an_answer_in_the_background_goes_on_without_readers(alice, site):
     assert await closed_by_the_client(site) == ["server"]
     rest = await alice.follow(events[0].data["generation_id"], events[-1].id)
     assert rest[-1].data["finish_reason"] == "stop"
+
+
+async def test_those_who_wait_for_an_end_keep_no_database_connection_from_others(alice, site):
+    """The site under test has eight connections."""
+    worker = site.workers[0]
+    async with alice.sending(await alice.conversation(), '@twin {"tokens": 5000, "token_ms": 5}\nGo') as stream:
+        events = await stream.until("token")
+        worker.send_signal(signal.SIGSTOP)
+        try:
+            path = f"/v1/generations/{events[0].data['generation_id']}/cancel"
+            cancelling = [asyncio.create_task(alice.call("POST", path)) for _ in range(24)]
+            listed = await asyncio.gather(*(alice.call("GET", "/v1/conversations") for _ in range(8)))
+            waiting = sum(not each.done() for each in cancelling)
+            cancelled = await asyncio.gather(*cancelling)
+        finally:
+            worker.send_signal(signal.SIGCONT)
+    assert [status for status, _ in listed] == [200] * 8
+    assert [status for status, _ in cancelled] == [204] * 24
+    assert waiting > 8
