@@ -23,6 +23,7 @@ from conversations.streaming.follow import KeepAlive, Limits, follow
 from conversations.streaming.snapshot import Snapshot, snapshot_for
 from foundation.database import DATABASE_UNREACHABLE, in_database
 from foundation.errors import DomainError
+from foundation.redis import REDIS_UNREACHABLE
 from inference.positions import Position
 from inference.token_stream import StreamedEvent
 
@@ -61,12 +62,16 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is
         await self.channel_layer.group_add(group_of(self.caller.user.pk), self.channel_name)
 
     async def disconnect(self, code: int) -> None:
-        if self.caller is not None:
-            await self.channel_layer.group_discard(group_of(self.caller.user.pk), self.channel_name)
         tasks = list(self._following.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        if self.caller is None:
+            return
+        try:
+            await self.channel_layer.group_discard(group_of(self.caller.user.pk), self.channel_name)
+        except REDIS_UNREACHABLE as error:
+            log.warning("socket_not_discarded", error=type(error).__name__)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         if self.caller is None:
