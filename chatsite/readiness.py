@@ -5,7 +5,6 @@ import time
 from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass
 
-import aiohttp
 import psycopg
 from django.conf import settings
 from django.db import connection
@@ -13,10 +12,9 @@ from django.db import connection
 from chatsite.celery import celery_workers_key
 from chatsite.metrics import COMPONENT_UP
 from foundation.redis import REDIS_UNREACHABLE, connect_async
-from inference.catalog import Replica, ServerKind, current_catalog
-from inference.model_server import ModelServer
-from inference.openai_compatible import OpenAICompatibleClient
-from inference.tgi.client import TGIClient, model_session
+from inference.catalog import Replica, current_catalog
+from inference.fleet import client_of
+from inference.tgi.client import model_session
 from inference.worker import workers_key
 
 PROBE_SECONDS = 1.5
@@ -72,11 +70,12 @@ class ReadinessCache:
 
 async def probe() -> Readiness:
     """Ask everything at once; what does not answer in time is down."""
+    api_key = settings.MODEL_API_KEY or None
     async with model_session() as session, asyncio.TaskGroup() as probes:
         database = probes.create_task(_in_time(_database_answers()))
         signs_of_life = probes.create_task(_signs_of_life())
         replicas = {
-            name: probes.create_task(_in_time(_client(replica, session).is_healthy()))
+            name: probes.create_task(_in_time(client_of(replica, session=session, api_key=api_key).is_healthy()))
             for name, replica in _named_replicas()
         }
     redis, worker, celery = signs_of_life.result()
@@ -127,9 +126,3 @@ def _named_replicas() -> Iterator[tuple[str, Replica]]:
     for model in current_catalog().models:
         for place, replica in enumerate(model.replicas, start=1):
             yield f"{model.alias}/{place}", replica
-
-
-def _client(replica: Replica, session: aiohttp.ClientSession) -> ModelServer:
-    kind = OpenAICompatibleClient if replica.kind is ServerKind.OPENAI_COMPATIBLE else TGIClient
-    client: ModelServer = kind(replica.url, session=session, api_key=settings.MODEL_API_KEY or None)
-    return client

@@ -78,17 +78,21 @@ async def open_fleet(
     """Connect to every replica, and probe them all, and report, until the block ends."""
     async with model_session() as session:
         fleet = Fleet(
-            {replica: ReplicaState(replica, _client(replica, session, api_key)) for replica in catalog.replicas()}
+            {
+                replica: ReplicaState(replica, client_of(replica, session=session, api_key=api_key))
+                for replica in catalog.replicas()
+            }
         )
-        probing = asyncio.create_task(_probe_for_ever(fleet, redis_client), name="fleet probe")
-        try:
-            yield fleet
-        finally:
-            probing.cancel()
-            await asyncio.gather(probing, return_exceptions=True)
+        async with asyncio.TaskGroup() as background:
+            probing = background.create_task(_probe_for_ever(fleet, redis_client), name="fleet probe")
+            try:
+                yield fleet
+            finally:
+                probing.cancel()
 
 
-def _client(replica: Replica, session: aiohttp.ClientSession, api_key: str | None) -> ModelServer:
+def client_of(replica: Replica, *, session: aiohttp.ClientSession, api_key: str | None) -> ModelServer:
+    """Return a client that speaks the replica's protocol."""
     if replica.kind is ServerKind.OPENAI_COMPATIBLE:
         return OpenAICompatibleClient(replica.url, session=session, api_key=api_key)
     return TGIClient(replica.url, session=session, api_key=api_key)
