@@ -54,7 +54,7 @@ async def follow(
         return
     hub = current_hub()
     async with hub.reading(snapshot) as reader:
-        async for event in _replayed(state, hub):
+        async for event in _replayed(state, hub, stored=snapshot):
             reader.has_seen_the_end = state.is_ended
             yield event
         while not state.is_ended:
@@ -87,10 +87,11 @@ async def _sorted_out(
             yield event
 
 
-async def _replayed(state: "_Followed", hub: Hub) -> AsyncIterator[StreamedEvent]:
+async def _replayed(state: "_Followed", hub: Hub, *, stored: Snapshot | None = None) -> AsyncIterator[StreamedEvent]:
     """Yield what the token stream holds beyond the reader's position; failing that, what the database holds.
 
-    The database is asked too when the stream has no news: that it holds nothing may mean that it was lost.
+    The database is asked too when the stream has no news: that it holds nothing may mean that it was lost. What was
+    `stored` a moment ago needs no second look: what has happened since, the hub finds out with its first one.
     """
     before = state.position
     try:
@@ -101,9 +102,14 @@ async def _replayed(state: "_Followed", hub: Hub) -> AsyncIterator[StreamedEvent
                 yield fresh
     except REDIS_UNREACHABLE as error:
         log.warning("replay_failed", error=type(error).__name__)
-    if state.position == before:
-        async for event in _from_database(state):
+    if state.position != before:
+        return
+    if stored is not None:
+        for event in state.fresh(stored.events_after(state.position)):
             yield event
+        return
+    async for event in _from_database(state):
+        yield event
 
 
 def _begin_of(event: StreamedEvent) -> int:
