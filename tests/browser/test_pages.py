@@ -155,6 +155,16 @@ async def test_the_drawer_opens_closes_and_gives_the_focus_back(person_at):
     assert await page.evaluate("document.activeElement.dataset.part") == "open-sidebar"
 
 
+async def test_a_long_title_does_not_make_a_phone_scroll_sideways(person_at):
+    person = await person_at(viewport=PHONE)
+    page = await person.open()
+    await send(page, directed("A question of many words, so that its title is wider than the phone", text=ANSWER))
+    await answered(page)
+    assert await page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+    new_chat = await page.locator(".top-bar__new").bounding_box()
+    assert new_chat["x"] + new_chat["width"] <= PHONE["width"]
+
+
 async def test_every_control_is_large_enough_for_a_thumb(person_at):
     person = await person_at(viewport=PHONE)
     page = await person.open()
