@@ -22,8 +22,13 @@ INSECURE_SECRET_KEY = "insecure-key-for-development-only-never-for-production"  
 SECRET_KEY = env.str("SECRET_KEY", default=INSECURE_SECRET_KEY if DEBUG else "")
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]", "testserver"] if DEBUG else [])
 HOST = env.str("HOST", default="127.0.0.1")
-PORT = env.int("PORT", default=8000)
+try:
+    PORT = env.int("PORT", default=8000)
+except ValueError:
+    PORT = 0
 """Where `run_all` serves the pages."""
+if not 0 < PORT < 65536:
+    raise ImproperlyConfigured("PORT must be a whole number from 1 to 65535.")
 SITE_URL = env.str("SITE_URL", default=f"http://localhost:{PORT}")
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[SITE_URL])
 DATA_DIR = Path(env.str("DATA_DIR", default=str(BASE_DIR / "var"))).resolve()
@@ -185,7 +190,7 @@ ACCOUNT_LOGOUT_ON_GET = False
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_PREVENT_ENUMERATION = True
 HEADLESS_CLIENTS = ("app",)
-HEADLESS_TOKEN_STRATEGY = "allauth.headless.tokens.strategies.jwt.JWTTokenStrategy"  # noqa: S105
+HEADLESS_TOKEN_STRATEGY = "accounts.access_tokens.AccessTokenStrategy"  # noqa: S105
 HEADLESS_JWT_ALGORITHM = "HS256"
 # A key of its own: what signs access tokens must not be what signs anything else.
 HEADLESS_JWT_PRIVATE_KEY = hmac.digest(SECRET_KEY.encode(), b"accounts.access-tokens.v1", "sha256").hex()

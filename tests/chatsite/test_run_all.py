@@ -110,6 +110,26 @@ def test_without_a_production_secret_nothing_starts_and_one_sentence_says_why(tm
 @pytest.mark.parametrize(
     ("environment", "sentence"),
     [
+        ({"MODEL_FLEET": "nonsense"}, "MODEL_FLEET: 'nonsense' does not begin with a model's name"),
+        ({"DEFAULT_MODEL": "huge"}, "DEFAULT_MODEL is 'huge', which MODEL_FLEET does not name: small."),
+        ({"PORT": "many"}, "PORT must be a whole number"),
+        ({"PORT": "99999"}, "PORT must be a whole number"),
+    ],
+)
+def test_a_setting_that_cannot_be_understood_stops_the_start_before_anything_runs(tmp_path, environment, sentence):
+    log = tmp_path / "log"
+    with running_stack(
+        tmp_path, "small=http://127.0.0.1:1", log, **{"PORT": str(free_ports(20_400, 1)[0]), **environment}
+    ) as stack:
+        assert stack.wait(60) == 1
+    assert log.read_text().startswith("Not started: ")
+    assert sentence in log.read_text()
+    assert len(log.read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("environment", "sentence"),
+    [
         ({"ALLOWED_HOSTS": ""}, "set ALLOWED_HOSTS to the host names of this site"),
         ({"ALLOWED_HOSTS": "*"}, "ALLOWED_HOSTS must name hosts"),
         ({"DATABASE_URL": "postgresql://chat:postgres@db/chat"}, "must not carry a well-known default password"),

@@ -14,6 +14,8 @@ from chatsite.supervisor.probes import require_free_port
 from chatsite.supervisor.stack import Stack
 from chatsite.supervisor.terminal import Terminal
 from chatsite.supervisor.workspace import open_workspace
+from inference.catalog import parse_fleet
+from inference.exceptions import InvalidFleet
 
 
 class Command(BaseCommand):
@@ -32,8 +34,17 @@ class Command(BaseCommand):
 def _run_stack(wishes: Wishes) -> None:
     with open_workspace(settings.DATA_DIR) as workspace:
         require_free_port(wishes.host, wishes.port)
+        plan = Plan(wishes, workspace)
+        _require_readable_fleet(plan.environment["MODEL_FLEET"])
         with Guard(workspace.lock) as guard:
-            asyncio.run(Stack(Plan(wishes, workspace), Terminal(sys.stdout), guard).run())
+            asyncio.run(Stack(plan, Terminal(sys.stdout), guard).run())
+
+
+def _require_readable_fleet(fleet: str) -> None:
+    try:
+        parse_fleet(fleet, settings.DEFAULT_MODEL)
+    except InvalidFleet as error:
+        raise StartError(str(error)) from error
 
 
 def _wishes() -> Wishes:
