@@ -35,9 +35,11 @@ def open_workspace(data: Path) -> Iterator[Workspace]:
     lock = _lock(data)
     try:
         sockets = _socket_directory(data)
-        yield Workspace(data, sockets, lock)
-        with contextlib.suppress(OSError):  # not empty: a server was killed
-            sockets.rmdir()
+        try:
+            yield Workspace(data, sockets, lock)
+        finally:
+            with contextlib.suppress(OSError):  # not empty: a server was killed
+                sockets.rmdir()
     finally:
         os.close(lock)
 
