@@ -109,13 +109,16 @@ def _wait_for(pip: subprocess.Popen[str], folder: Path, progress: Progress) -> s
 
 
 def _bytes_below(folder: Path) -> int:
-    total = 0
-    for path in folder.glob("**/*.whl"):
-        try:
-            total += path.stat().st_size
-        except FileNotFoundError:  # pip moved it meanwhile
-            continue
-    return total
+    # pip copies what it has downloaded, so that the part being fetched may lie there twice.
+    incoming = max(map(_size_bytes, (folder / "incoming").glob("**/*.whl")), default=0)
+    return incoming + sum(map(_size_bytes, folder.glob("*.whl")))
+
+
+def _size_bytes(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:  # pip moved it meanwhile
+        return 0
 
 
 def _last_line(complaint: str) -> str:
