@@ -80,9 +80,12 @@ class APIKeyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
 
 class SessionAdmin(UserSessionAdmin):  # type: ignore[misc]
-    """allauth's own looks for a user name when it searches."""
+    """Sessions begin by signing in; allauth's own looks for a user name when it searches."""
 
     search_fields = ("user__email", "ip")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
 
 
 admin.site.unregister(UserSession)

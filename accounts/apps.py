@@ -7,6 +7,7 @@ from django.apps import AppConfig
 
 class AccountsConfig(AppConfig):
     name = "accounts"
+    verbose_name = "People"  # allauth's own section of the admin is called Accounts
 
     def ready(self) -> None:
         # Both register what they define as they are read, and need the apps loaded.

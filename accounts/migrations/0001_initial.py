@@ -131,6 +131,7 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
+                "verbose_name": "API key",
                 "indexes": [models.Index(fields=["user", "-id"], name="api_key_by_user")],
             },
         ),

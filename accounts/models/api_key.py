@@ -26,6 +26,7 @@ class APIKey(models.Model):
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
+        verbose_name = "API key"
         indexes = [models.Index(fields=["user", "-id"], name="api_key_by_user")]
 
     def __str__(self) -> str:
