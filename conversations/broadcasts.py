@@ -24,7 +24,7 @@ async def broadcast(user_id: UUID, kind: str, **data: Any) -> None:
 
 
 def broadcast_soon(user_id: UUID, kind: str, **data: Any) -> None:
-    """Do the same from synchronous code."""
+    """Do the same from synchronous code, and return when it is sent."""
     async_to_sync(broadcast)(user_id, kind, **data)
 
 

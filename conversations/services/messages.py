@@ -8,7 +8,6 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.utils import timezone
 
 from accounts import quotas
 from accounts.models import User
@@ -142,14 +141,9 @@ def _once(user: User, key: str | None, digest: bytes, write: Callable[[_NewIds],
 
 
 def _write(
-    user: User,
-    conversation: Conversation,
-    question: Message,
-    generation_id: UUID,
-    request: _Request,
+    user: User, conversation: Conversation, question: Message, generation_id: UUID, request: _Request
 ) -> Generation:
     """Insert the empty answer with its generation, and the question where it is new; show this branch."""
-    now = timezone.now()
     is_new_question = question._state.adding
     answer = Message(
         id=generation_id,
@@ -158,30 +152,38 @@ def _write(
         role=Message.Role.ASSISTANT,
         status=Message.Status.QUEUED,
         model=request.model,
-        created_at=now,
     )
     Message.objects.bulk_create([question, answer] if is_new_question else [answer])
-    generation = Generation.objects.create(
+    generation = _queued_generation(user, answer, request)
+    _show(conversation, question, answer)
+    job = Job(generation_id, generation.priority_class)
+    transaction.on_commit(lambda: generations.enqueue([job]), robust=True)
+    transaction.on_commit(lambda: _tell_others(user.id, conversation.id, question.id, answer.id), robust=True)
+    return generation
+
+
+def _queued_generation(user: User, answer: Message, request: _Request) -> Generation:
+    return Generation.objects.create(
         message=answer,
-        conversation=conversation,
+        conversation=answer.conversation,
         user=user,
         priority_class=user.tier.priority_class,
         model=request.model,
         options={**request.options, "max_tokens": _answer_limit(user, request.options)},
         is_background=request.is_background,
-        queued_at=now,
-        enqueued_at=now,
-        deadline=now + timedelta(seconds=settings.QUEUE_DEADLINE_SECONDS),
+        queued_at=answer.created_at,
+        enqueued_at=answer.created_at,
+        deadline=answer.created_at + timedelta(seconds=settings.QUEUE_DEADLINE_SECONDS),
     )
+
+
+def _show(conversation: Conversation, question: Message, answer: Message) -> None:
+    """Make the answer's branch the one that is shown, and the question the title where there is none."""
     if not conversation.title:
         conversation.title = truncated(" ".join(question.content.split()), _TITLE_CHARACTERS)
     conversation.active_message = answer
-    conversation.updated_at = now
+    conversation.updated_at = answer.created_at
     conversation.save(update_fields=["title", "active_message", "updated_at"])
-    job = Job(generation_id, generation.priority_class)
-    transaction.on_commit(lambda: generations.enqueue([job]), robust=True)
-    transaction.on_commit(lambda: _tell_others(user.id, conversation.id, question.id, answer.id), robust=True)
-    return generation
 
 
 def _tell_others(user_id: UUID, conversation_id: UUID, user_message_id: UUID, message_id: UUID) -> None:
