@@ -6,6 +6,7 @@ import pytest
 import redis
 from django.conf import settings
 
+from accounts.models import tier
 from foundation.ids import new_id
 from foundation.redis import connect, connect_async
 from inference import queue
@@ -31,6 +32,10 @@ async def take_all(client):
     while found := await queue.take(client):
         taken.append(found)
     return taken
+
+
+def test_every_class_that_a_tier_may_have_is_known_to_the_queue():
+    assert {name for name, _ in tier.PRIORITY_CLASSES} <= set(PRIORITY_CLASSES)
 
 
 async def test_the_more_urgent_class_goes_first(client, sync_client):
