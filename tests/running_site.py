@@ -125,16 +125,23 @@ class RunningSite:
         worker.kill()
         worker.wait()
 
+    def stop_workers(self) -> None:
+        _end(self.workers)
+        self.workers.clear()
+
     def stop(self) -> None:
-        processes = [process for process in [self.web, *self.workers] if process is not None]
-        for process in processes:
-            process.terminate()
-        for process in processes:
-            try:
-                process.wait(15)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        _end([process for process in [self.web, *self.workers] if process is not None])
+
+
+def _end(processes: list[subprocess.Popen]) -> None:
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        try:
+            process.wait(15)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 @contextmanager

@@ -9,11 +9,20 @@ from tests.api_client import ApiClient
 from tests.running_site import running_site
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def shared_site(django_db_setup, django_db_blocker, tmp_path_factory):
+    """Ends with these tests: those that come after use the queue as if nobody else did."""
     log = tmp_path_factory.mktemp("site") / "log"
     with django_db_blocker.unblock(), running_site(log=log, GRACE_SECONDS="1") as site:
         yield site
+
+
+@pytest.fixture(scope="module")
+def no_other_worker(shared_site):
+    """For a module that has a site of its own: on the same stores, each worker would take the other's messages."""
+    shared_site.stop_workers()
+    yield
+    shared_site.start_worker()
 
 
 @pytest.fixture

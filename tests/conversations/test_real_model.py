@@ -38,7 +38,7 @@ def model_url():
 
 
 @pytest.fixture(scope="module")
-def real_site(model_url, django_db_setup, django_db_blocker, tmp_path_factory):
+def real_site(model_url, no_other_worker, django_db_blocker, tmp_path_factory):
     log = tmp_path_factory.mktemp("site") / "log"
     with django_db_blocker.unblock(), running_site(twins=0, log=log, MODEL_FLEET=f"small={model_url}") as site:
         yield site

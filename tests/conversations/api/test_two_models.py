@@ -14,7 +14,7 @@ SAY = '@twin {"text": "Hello."}\nGo'
 
 
 @pytest.fixture(scope="module")
-def roomy_site(django_db_setup, django_db_blocker):
+def roomy_site(no_other_worker, django_db_blocker):
     twin = TwinProcess(TwinSettings(token_ms=1, prefill_ms=1))
     with django_db_blocker.unblock():
         site = RunningSite([twin])
