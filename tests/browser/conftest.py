@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 
-from tests.browser.site import Site, running_site
+from tests.browser.site import VisitedSite, visited_site
 
 CHROMIUM = "/usr/bin/chromium"
 ARGUMENTS = [
@@ -33,13 +33,13 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(scope="session")
-def site():
-    with running_site() as site:
+def site(tmp_path_factory):
+    with visited_site(tmp_path_factory.mktemp("site")) as site:
         yield site
 
 
 @pytest.fixture(autouse=True)
-def _fresh_twin(site: Site):
+def _fresh_twin(site: VisitedSite):
     site.twin.reset()
     yield
     site.twin.reset()
@@ -57,7 +57,7 @@ async def browser() -> AsyncIterator[Browser]:
 class Person:
     """Somebody at a browser of their own."""
 
-    site: Site
+    site: VisitedSite
     context: BrowserContext
     email: str
     complaints: list[str] = field(default_factory=list)
@@ -90,7 +90,7 @@ class Person:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def person_at(site: Site, browser: Browser):
+async def person_at(site: VisitedSite, browser: Browser):
     """Make signed-in people; at the end nothing may have gone wrong in their browsers but what they expected."""
     people: list[Person] = []
 

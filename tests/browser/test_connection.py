@@ -1,5 +1,7 @@
 """The live connection: without a WebSocket, without a network, without an account."""
 
+import asyncio
+
 from tests.browser.conftest import answered, conversation_id_of, directed, send, shown_text_reaches
 
 LONG = "".join(f"Sentence number {number} of this answer. " for number in range(60))
@@ -45,9 +47,9 @@ async def test_a_web_server_that_dies_and_comes_back_costs_the_reader_nothing(al
     page = await alice.open()
     await send(page, directed("Through a crash", text=LONG, token_ms=15))
     await shown_text_reaches(page, 60)
-    alice.site.web.kill()
+    alice.site.kill_web()
     await page.wait_for_selector("text=Reconnecting…")
-    alice.site.web.start()
+    await asyncio.to_thread(alice.site.start_web)
     await answered(page)
     assert await page.evaluate("document.querySelector('.message:last-child .prose').textContent") == LONG.strip()
     _, answer = await alice.stored(conversation_id_of(page))
