@@ -23,8 +23,8 @@ class GenerationQuerySet(models.QuerySet["Generation"]):
 class Generation(models.Model):
     """How an answer came about. Its id is the answer's message id; `attempt` fences every write of its workers.
 
-    `status` is the message's: terminal states are final. While it runs, `lease_expires_at` says until when its worker
-    is believed alive.
+    `status` is the message's, which however stays `running` while one that had begun waits for another worker; terminal
+    states are final. While it runs, `lease_expires_at` says until when its worker is believed alive.
     """
 
     message = models.OneToOneField(Message, on_delete=models.CASCADE, primary_key=True, related_name="generation")
