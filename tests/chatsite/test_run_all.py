@@ -92,6 +92,7 @@ def _first_and_second_run(tmp_path, fleet):
     with running_stack(data, fleet, second, PORT=str(port)) as stack:
         wait_until_said(second, rf"ready: open http://localhost:{port}/")
         assert "sign in as" not in second.read_text()
+        assert "FATAL" not in second.read_text()
         stack.send_signal(signal.SIGINT)
         assert stack.wait(60) == 0
     assert "stopped after" in second.read_text()
