@@ -1,14 +1,19 @@
 """The one way from async code to the ORM, and back with the connection given up."""
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from asgiref.sync import sync_to_async
+from django.conf import settings
 from django.db import close_old_connections, connection
 from django.db.utils import InterfaceError, OperationalError
 
-_threads = ThreadPoolExecutor(max_workers=min(8, 2 + (os.cpu_count() or 2)), thread_name_prefix="database")
+_LEAST_THREADS = 8
+_threads = ThreadPoolExecutor(
+    # As many as there are connections in the pool: more would only wait for one.
+    max_workers=max(_LEAST_THREADS, settings.DATABASE_POOL_SIZE),
+    thread_name_prefix="database",
+)
 
 DATABASE_UNREACHABLE = (OperationalError, InterfaceError)
 

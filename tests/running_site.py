@@ -97,7 +97,7 @@ class RunningSite:
                 output.close()
 
     def start_web(self) -> None:
-        command = ["-m", "daphne", "-b", "127.0.0.1", "-p", str(self.port), "chatsite.asgi:application"]
+        command = ["-m", "chatsite.web", "-b", "127.0.0.1", "-p", str(self.port), "chatsite.asgi:application"]
         self.web = self._spawn(*command, DATABASE_POOL_SIZE="8")
         wait_until(self._answers, READY_SECONDS, "the web process")
 

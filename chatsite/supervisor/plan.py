@@ -161,7 +161,7 @@ class Plan:
         )
 
     def _web(self) -> Component:
-        command = (sys.executable, "-m", "daphne", "-b", self.wishes.host, "-p", str(self.wishes.port))
+        command = (sys.executable, "-m", "chatsite.web", "-b", self.wishes.host, "-p", str(self.wishes.port))
         # No --http-timeout: it would cut streams. Pings keep a quiet WebSocket open through proxies.
         options = ("-v", "0", "--ping-interval", "20", "--ping-timeout", "30", "--application-close-timeout", "5")
         return Component(

@@ -10,7 +10,6 @@ from functools import wraps
 from typing import Any
 from uuid import UUID
 
-from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.urls import path
@@ -31,7 +30,7 @@ from conversations.services.messages import NewMessage, Sent
 from conversations.streaming.follow import Limits, follow
 from conversations.streaming.snapshot import snapshot_of
 from conversations.streaming.sse import stream_response
-from foundation.database import give_connection_back, in_database
+from foundation.database import in_database
 from foundation.errors import DomainError
 from inference.exceptions import NoCapacity
 
@@ -120,16 +119,10 @@ class RegenerateView(APIView):
 def followed(view: Callable[..., HttpResponseBase]) -> Callable[..., Any]:
     """Wrap a view so that a `ReplyBegun` is followed to its end; any other answer passes unchanged."""
 
-    def begin(request: HttpRequest, **ids: UUID) -> HttpResponseBase:
-        try:
-            return view(request, **ids)
-        finally:
-            give_connection_back()
-
     @wraps(view)
     @csrf_exempt  # the REST framework's authentication checks it where a session cookie is used
     async def asynchronous(request: HttpRequest, **ids: UUID) -> HttpResponseBase:
-        response = await sync_to_async(begin)(request, **ids)
+        response = await in_database(view, request, **ids)
         if not isinstance(response, ReplyBegun):
             return response
         if response.is_streamed:

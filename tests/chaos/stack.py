@@ -18,7 +18,7 @@ from tests.running_site import ROOT, free_port, wait_until
 
 READY_SECONDS = 90
 COMMANDS = {
-    "web": "daphne",
+    "web": "chatsite.asgi",
     "worker": "run_inference_worker",
     "redis": "valkey-server",
     "database": "pginstall/bin/postgres",
