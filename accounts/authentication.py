@@ -20,29 +20,9 @@ if TYPE_CHECKING:  # rest_framework.views imports this module while it reads the
 HOW_TO_AUTHENTICATE = "Send an API key or an access token as `Authorization: Bearer …`, or sign in."
 
 
-def authenticate(request: HttpRequest) -> Caller:
-    """Return who sent a request, for views that are not REST framework's; these must be `csrf_exempt`.
-
-    Raises what `caller_from_bearer` and `caller_from_session` raise, and `CSRFFailed`.
-    """
-    token = bearer_token(request)
-    if token is not None:
-        return caller_from_bearer(token)
-    caller = _session_caller(request)
-    if caller is None:
-        raise NotAuthenticated(HOW_TO_AUTHENTICATE)
-    return caller
-
-
-def bearer_token(request: HttpRequest) -> str | None:
-    """Return what follows `Bearer`, or `None` where the request has no such header."""
-    scheme, _, token = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else None
-
-
 class _BearerAuthentication(BaseAuthentication):
     def authenticate(self, request: Request) -> tuple[User, Caller] | None:
-        token = bearer_token(request._request)
+        token = _bearer_token(request._request)
         if token is None or not self.reads(token):
             return None
         caller = caller_from_bearer(token)
@@ -93,6 +73,12 @@ class HasScope(BasePermission):
         if scope is not None:
             request.auth.require(scope)
         return True
+
+
+def _bearer_token(request: HttpRequest) -> str | None:
+    """Return what follows `Bearer`, or `None` where the request has no such header."""
+    scheme, _, token = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None
 
 
 def _session_caller(request: HttpRequest) -> Caller | None:

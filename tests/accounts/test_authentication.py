@@ -5,13 +5,12 @@ from datetime import timedelta
 import pytest
 import time_machine
 from asgiref.sync import async_to_sync
-from django.test import Client, RequestFactory
+from django.test import Client
 from django.utils import timezone
 
 from accounts.api_keys import revoke_key
-from accounts.authentication import authenticate
 from accounts.callers import caller_from_bearer, caller_from_session
-from accounts.exceptions import CSRFFailed, NotAuthenticated
+from accounts.exceptions import NotAuthenticated
 from accounts.models import APIKey
 from foundation.database import in_database
 from tests.accounts.factories import bearer, make_key, make_key_row, make_user
@@ -192,24 +191,6 @@ def test_a_session_names_who_signed_in(client):
 def test_an_anonymous_session_names_nobody(client):
     with pytest.raises(NotAuthenticated):
         caller_from_session(client.session)
-
-
-def test_a_plain_view_learns_who_calls_by_key_and_by_session(client):
-    user = make_user()
-    request = RequestFactory().get("/", headers=bearer(make_key(user)))
-    assert authenticate(request).user == user
-    client.force_login(user)
-    request = RequestFactory().get("/")
-    request.session = client.session
-    assert authenticate(request).user == user
-
-
-def test_a_plain_view_refuses_a_session_without_a_csrf_token(client):
-    client.force_login(make_user())
-    request = RequestFactory(enforce_csrf_checks=True).post("/")
-    request.session = client.session
-    with pytest.raises(CSRFFailed):
-        authenticate(request)
 
 
 @pytest.mark.django_db(transaction=True)
