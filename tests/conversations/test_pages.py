@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 from django.conf import settings
 from django.test import Client
+from django.urls import reverse
 
 from accounts.models import Tier
 from conversations.models import Conversation, Message
@@ -63,6 +64,11 @@ def test_an_empty_conversation_invites_and_lists_the_models(browser):
     page = browser.get("/").text
     assert "What can I help with?" in page
     assert '<option value="small"' in page
+
+
+@pytest.mark.parametrize("name", ["account_change_password", "account_email", "usersessions_list", "docs"])
+def test_the_menu_leads_to_every_page_about_the_account(browser, name):
+    assert f'href="{reverse(name)}"' in browser.get("/").text
 
 
 def test_a_conversation_shows_its_branch_with_markdown_rendered_and_the_question_as_text(alice, browser):
