@@ -80,11 +80,12 @@ def release_request(user_id: UUID, allowance: RequestAllowance) -> None:
     """Give a reserved request back: nothing came of it, or it repeats one that was counted."""
     if allowance.request_id is None:
         return
-    request_ledger.release(allowance.request_id)
     try:
         request_window.release(user_id, allowance.request_id)
     except REDIS_UNREACHABLE as error:
         log.warning("request_window_unreachable", user_id=str(user_id), error=type(error).__name__)
+    # Last: that nothing came of the request may be because the database is away.
+    request_ledger.release(allowance.request_id)
 
 
 def peek(user_id: UUID, tier: Tier) -> RequestAllowance:

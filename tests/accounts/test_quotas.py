@@ -7,7 +7,8 @@ from uuid import uuid4
 import pytest
 import redis
 from django.conf import settings
-from django.db import connection
+from django.db import connection, transaction
+from django.db.transaction import TransactionManagementError
 from django.utils import timezone
 
 from accounts import quotas, usage
@@ -137,6 +138,16 @@ def test_a_released_request_makes_room_again():
     quotas.release_request(user.pk, allowance)
     quotas.release_request(user.pk, allowance)
     assert quotas.reserve_request(user.pk, tier).remaining == 0
+
+
+def test_a_request_is_given_back_though_the_database_answers_nothing():
+    user, tier = make_user(), make_tier(requests=1)
+    allowance = quotas.reserve_request(user.pk, tier)
+    with transaction.atomic():
+        transaction.set_rollback(True)
+        with pytest.raises(TransactionManagementError):
+            quotas.release_request(user.pk, allowance)
+    assert quotas.peek(user.pk, tier).used == 0
 
 
 def test_looking_counts_nothing():
