@@ -101,11 +101,6 @@ class Engine:
         async with self._session.get(f"{self._url}/health", raise_for_status=True):
             return
 
-    async def busy_slots(self) -> int:
-        """How many sequences the engine is working on."""
-        async with self._session.get(f"{self._url}/slots") as response:
-            return sum(1 for slot in await response.json() if slot["is_processing"])
-
     async def _ask(self, path: str, body: JsonObject) -> JsonObject:
         try:
             async with self._session.post(self._url + path, json=body) as response:
