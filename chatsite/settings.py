@@ -80,6 +80,7 @@ MIDDLEWARE = [
     "chatsite.api_errors.api_errors",
     "django.middleware.security.SecurityMiddleware",
     "chatsite.static_middleware.StaticFilesMiddleware",
+    "chatsite.app_login.strict_app_login",
     "chatsite.prompt_middleware.ContentSecurityPolicyMiddleware",
     "chatsite.prompt_middleware.SessionMiddleware",
     "chatsite.prompt_middleware.LocaleMiddleware",
