@@ -1,7 +1,16 @@
 """WebSocket addresses."""
 
-from django.urls import path
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.urls import path, re_path
 
 from conversations.streaming.consumers import LiveConsumer
 
-websocket_urlpatterns = [path("v1/live", LiveConsumer.as_asgi())]
+
+class NothingHere(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is untyped
+    """Refuses the handshake: an address that is not there is nothing to fill the log with."""
+
+    async def connect(self) -> None:
+        await self.close()
+
+
+websocket_urlpatterns = [path("v1/live", LiveConsumer.as_asgi()), re_path("", NothingHere.as_asgi())]

@@ -3,6 +3,8 @@
 import asyncio
 import json
 
+import aiohttp
+import pytest
 from asgiref.sync import sync_to_async
 
 from accounts import api_keys
@@ -142,3 +144,12 @@ async def test_a_revoked_key_closes_its_socket(alice, alice_secret, http, site):
         await sync_to_async(api_keys.revoke_key)(key)
         await socket.receive(timeout=5)
         assert socket.close_code == 4401
+
+
+@pytest.mark.parametrize("path", ["/", "/ws", "/v1/live/", "/v1/conversations"])
+async def test_a_socket_at_another_address_is_refused_and_is_no_fault_of_the_site(http, site, path):
+    logged = site.log.stat().st_size
+    with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+        await http.ws_connect(site.url + path)
+    assert refused.value.status == 403
+    assert b"Traceback" not in site.log.read_bytes()[logged:]
