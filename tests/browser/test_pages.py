@@ -19,6 +19,10 @@ async () => {
   return found.violations.map(({id, nodes}) => [id, ...nodes.map(told)]);
 }
 """
+SIDEBAR_RESTS = """
+() => getComputedStyle(document.querySelector("chat-sidebar")).visibility === "visible"
+  && document.getAnimations().every(({playState}) => playState === "finished")
+"""
 
 
 async def check_accessibility(page):
@@ -49,7 +53,8 @@ async def test_axe_finds_nothing_on_a_phone(person_at, colours):
     await check_accessibility(page)
     await page.click("[data-part=open-sidebar]")
     # Not half-way: what slides in is judged where it comes to rest.
-    await page.evaluate("Promise.all(document.getAnimations().map((animation) => animation.finished))")
+    await page.wait_for_selector("chat-sidebar[data-drawer-open]")
+    await page.wait_for_function(SIDEBAR_RESTS)
     await check_accessibility(page)
 
 
