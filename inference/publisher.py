@@ -175,6 +175,10 @@ class Publisher:
                 except REDIS_UNREACHABLE as error:
                     log.warning("redis_unreachable", error=type(error).__name__, waiting=len(self._ready))
                     await asyncio.sleep(_RETRY_SECONDS)
+                except Exception:
+                    # Every answer of this worker goes through here: a fault of one round must not silence the rest.
+                    log.exception("publishing_failed", waiting=len(self._ready))
+                    await asyncio.sleep(_RETRY_SECONDS)
 
     async def _send_once(self) -> None:
         batches = self._next_batches()

@@ -121,6 +121,10 @@ class Hub:
             except REDIS_UNREACHABLE as error:
                 log.warning("token_streams_unreachable", error=type(error).__name__)
                 await asyncio.sleep(_RETRY_SECONDS)
+            except Exception:
+                # Every reader of this process hears through here: a fault is told, and the connection made anew.
+                log.exception("listening_failed")
+                await asyncio.sleep(_RETRY_SECONDS)
             finally:
                 self._pubsub = None
 
@@ -171,6 +175,8 @@ class Hub:
                     await look_after()
                 except (*REDIS_UNREACHABLE, *DATABASE_UNREACHABLE) as error:
                     log.warning("look_after_failed", work=look_after.__name__, error=type(error).__name__)
+                except Exception:
+                    log.exception("look_after_failed", work=look_after.__name__)
 
     async def _renew_presence(self) -> None:
         if self._feeds and time.monotonic() - self._renewed_at > presence.RENEW_SECONDS:
