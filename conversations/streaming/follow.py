@@ -137,7 +137,7 @@ class _Followed:
     def __init__(self, snapshot: Snapshot, after: Position) -> None:
         self.snapshot = snapshot
         self.position = after
-        self.is_ended = snapshot.is_ended and after.ordinal == DONE_ORDINAL
+        self.is_ended = after.ordinal == DONE_ORDINAL and snapshot.is_ended and after == snapshot.end
 
     def start_event(self, limits: Limits) -> StreamedEvent:
         data = {

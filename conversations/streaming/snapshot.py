@@ -32,6 +32,11 @@ class Snapshot:
     def is_ended(self) -> bool:
         return self.status not in Message.UNDER_WAY
 
+    @property
+    def end(self) -> Position:
+        """Where `done` stands, once it has ended."""
+        return Position(Position.of_text(self.content).offset, DONE_ORDINAL)
+
     def events_after(self, position: Position) -> list[StreamedEvent]:
         """Return, from what is stored, the text that a reader at this position has not seen, and the end if it came."""
         reached = Position.of_text(self.content)
@@ -49,7 +54,7 @@ class Snapshot:
             kind, data = failure
             events.append(_event(Position(offset, FAILURE_ORDINAL), kind, data))
         done = done_event(self.generation_id, self.outcome)
-        return [*events, _event(Position(offset, DONE_ORDINAL), "done", done)]
+        return [*events, _event(self.end, "done", done)]
 
 
 def _event(position: Position, kind: str, data: dict[str, Any]) -> StreamedEvent:

@@ -121,3 +121,17 @@ async def test_a_reader_far_behind_is_served_from_the_stream(alice):
         start = await stream.next()
         other = await alice.follow(start.data["generation_id"])
         assert text_of(await stream.rest()) == text_of(other)
+
+
+async def test_whatever_id_a_client_names_it_gets_the_rest_of_the_text_and_the_end(alice):
+    text = "größer 🤗 数"
+    events = await alice.send(await alice.conversation(), f"@twin {json.dumps({'text': text})}\nGo")
+    generation_id, last_id = events[0].data["generation_id"], events[-1].id
+    near = {event.id + step for event in events for step in (-1, 0, 1)}
+    for after in sorted((near | {0, 0xFFFF, 2 * last_id, 2**53 - 1, 2**53}) - {last_id}):
+        rest = await alice.follow(generation_id, after)
+        assert [event.type for event in rest].count("done") == 1, after
+        assert rest[-1].type == "done", after
+        begun = text.encode()[: Position.from_event_id(after).offset].decode(errors="ignore")
+        assert begun + text_of(rest) == text, after
+    assert await alice.follow(generation_id, last_id) == []
