@@ -101,9 +101,3 @@ def page_of_messages(
 def under_way_of(user_id: UUID) -> list[Generation]:
     """Return the user's generations that have not ended."""
     return list(Generation.objects.owned_by(user_id).under_way().order_by("message_id"))
-
-
-def siblings_of(message: Message) -> list[UUID]:
-    """Return the ids of the messages under the same parent, this one among them, oldest first."""
-    found = Message.objects.filter(conversation_id=message.conversation_id, parent_id=message.parent_id)
-    return list(found.order_by("id").values_list("id", flat=True))

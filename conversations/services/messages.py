@@ -220,7 +220,8 @@ def _parent_in(conversation: Conversation, parent: UUID | Literal["active"] | No
     if parent == "active":
         found = conversation.active_message or _last_message(conversation)
         if found is not None and found.role == Message.Role.USER:
-            raise GenerationInProgress("The last message has no answer yet.")
+            # The branch was set to end in a question: what is said next follows its newest answer.
+            found = found.children.order_by("-id").first()
     else:
         found = Message.objects.filter(pk=parent, conversation=conversation).first()
         if found is None:

@@ -53,13 +53,13 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is
         await self.accept(_BEARER if protocols[:1] == [_BEARER] else None)
         try:
             self.caller = await self._authenticate()
+            await self.channel_layer.group_add(group_of(self.caller.user.pk), self.channel_name)
+            # Once more: what was revoked before the socket had joined the group was told to nobody.
+            await self._authenticate()
         except _Refused as refused:
             await self.close(refused.close_code)
-            return
-        except DATABASE_UNREACHABLE:
+        except (*DATABASE_UNREACHABLE, *REDIS_UNREACHABLE):
             await self.close(_TRY_AGAIN_LATER)
-            return
-        await self.channel_layer.group_add(group_of(self.caller.user.pk), self.channel_name)
 
     async def disconnect(self, code: int) -> None:
         tasks = list(self._following.values())

@@ -1,6 +1,6 @@
 """Follows one generation, from any event on: the same for every kind of client."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 
 import orjson
@@ -183,20 +183,19 @@ class _Followed:
         self.position, self.is_ended = last.position, last.type == "done"
         return self.is_ended
 
-    def fresh(self, events: "tuple[StreamedEvent, ...] | list[StreamedEvent]") -> list[StreamedEvent]:
-        """Return the events that this reader has not got, and mark them as got. A token known in part is cut.
+    def fresh(self, events: Iterable[StreamedEvent]) -> Iterator[StreamedEvent]:
+        """Yield the events that this reader has not got, and mark them as got. A token known in part is cut.
 
         The end is always new: a reader who is beyond it, because text was lost and written anew, ends as well.
         """
-        result = []
         for event in events:
             if self.is_ended or (event.position <= self.position and event.type != "done"):
                 continue
             is_known_in_part = event.type == "token" and _begin_of(event) < self.position.offset
-            result.append(self._rest_of(event) if is_known_in_part else event)
+            fresh = self._rest_of(event) if is_known_in_part else event
             self.position = event.position
             self.is_ended = event.type == "done"
-        return result
+            yield fresh
 
     def _rest_of(self, event: StreamedEvent) -> StreamedEvent:
         rest = text_from(event.text, self.position.offset - _begin_of(event))

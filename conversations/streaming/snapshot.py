@@ -1,5 +1,6 @@
 """What a reader needs to know of a generation from the database."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,6 +13,8 @@ from conversations.models import Generation, Message
 from conversations.services.outcomes import Outcome, done_event, failure_event
 from inference.positions import DONE_ORDINAL, FAILURE_ORDINAL, Position, text_from
 from inference.token_stream import StreamedEvent, token_event
+
+MOST_CHARACTERS_PER_EVENT = 16_384
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +40,21 @@ class Snapshot:
         """Where `done` stands, once it has ended."""
         return Position(Position.of_text(self.content).offset, DONE_ORDINAL)
 
-    def events_after(self, position: Position) -> list[StreamedEvent]:
-        """Return, from what is stored, the text that a reader at this position has not seen, and the end if it came."""
+    def events_after(self, position: Position) -> Iterator[StreamedEvent]:
+        """Yield, from what is stored, the text that a reader at this position has not seen, and the end if it came.
+
+        A long text comes in parts, made as they are taken, so that a slow reader of it costs little.
+        """
         reached = Position.of_text(self.content)
-        events = []
         if reached.offset > position.offset:
             missing = text_from(self.content, position.offset)
-            events.append(token_event(Position(reached.offset - len(missing.encode()), 0), missing))
+            begin = Position(reached.offset - len(missing.encode()), 0)
+            for start in range(0, len(missing), MOST_CHARACTERS_PER_EVENT):
+                event = token_event(begin, missing[start : start + MOST_CHARACTERS_PER_EVENT])
+                begin = event.position
+                yield event
         if self.is_ended:
-            events += self._end_events(reached.offset)
-        return events
+            yield from self._end_events(reached.offset)
 
     def _end_events(self, offset: int) -> list[StreamedEvent]:
         events = []

@@ -63,6 +63,16 @@ async def test_the_shown_branch_can_be_chosen(alice):
     assert await contents(alice, conversation_id) == [say("A"), "A"]
 
 
+async def test_after_a_branch_that_ends_in_a_question_the_next_message_follows_its_answer(alice):
+    conversation_id = await alice.conversation()
+    first = await alice.send(conversation_id, say("A"))
+    path = f"/v1/conversations/{conversation_id}"
+    status, _ = await alice.call("PATCH", path, {"active_message_id": first[0].data["user_message_id"]})
+    assert status == 200
+    await alice.send(conversation_id, say("B"))
+    assert await contents(alice, conversation_id) == [say("A"), "A", say("B"), "B"]
+
+
 async def test_a_second_message_waits_its_turn_with_a_clear_refusal(alice):
     conversation_id = await alice.conversation()
     async with alice.sending(conversation_id, '@twin {"tokens": 3000, "token_ms": 5}\nGo') as stream:

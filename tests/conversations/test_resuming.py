@@ -48,7 +48,7 @@ async def test_five_hundred_cuts_leave_no_gap_and_no_repetition(alice):
             ids = [event.id for event in events]
             assert ids == sorted(set(ids))
             assert text_of(events) == TEXT
-            assert [event.type for event in events if event.type != "token"] == ["start", "done"]
+            assert [e.type for e in events if e.type not in ("token", "queued")] == ["start", "done"]
             status, generation = await alice.call("GET", f"/v1/generations/{generation_id}")
             assert status == 200
             assert generation["message"]["content"] == TEXT
@@ -135,3 +135,15 @@ async def test_whatever_id_a_client_names_it_gets_the_rest_of_the_text_and_the_e
         begun = text.encode()[: Position.from_event_id(after).offset].decode(errors="ignore")
         assert begun + text_of(rest) == text, after
     assert await alice.follow(generation_id, last_id) == []
+
+
+async def test_a_stored_answer_of_a_megabyte_comes_in_parts(alice):
+    wish = json.dumps({"tokens": 6, "fault": {"kind": "huge_token", "after": 2, "bytes": 1_100_000}})
+    events = await alice.send(await alice.conversation(), f"@twin {wish}\nGo")
+    generation_id = events[0].data["generation_id"]
+    again = await alice.follow(generation_id)
+    assert text_of(again) == text_of(events)
+    assert max(len(event.data["text"]) for event in again if event.type == "token") <= 16_384
+    middle = again[len(again) // 2]
+    rest = await alice.follow(generation_id, middle.id)
+    assert text_of(again[: len(again) // 2 + 1]) + text_of(rest) == text_of(events)
