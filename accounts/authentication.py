@@ -1,5 +1,6 @@
 """How a request says who is calling: `Authorization: Bearer …`, or the session cookie with a CSRF token."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:  # rest_framework.views imports this module while it reads the
 HOW_TO_AUTHENTICATE = "Send an API key or an access token as `Authorization: Bearer …`, or sign in."
 
 
-class _BearerAuthentication(BaseAuthentication):
+class _BearerAuthentication(BaseAuthentication, ABC):
     def authenticate(self, request: Request) -> tuple[User, Caller] | None:
         token = _bearer_token(request._request)
         if token is None or not self.reads(token):
@@ -31,8 +32,9 @@ class _BearerAuthentication(BaseAuthentication):
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"
 
+    @abstractmethod
     def reads(self, token: str) -> bool:
-        raise NotImplementedError
+        """Say whether this is a credential of the class's kind."""
 
 
 class APIKeyAuthentication(_BearerAuthentication):
