@@ -66,6 +66,8 @@ def _path_to(conversation_id: UUID, message_id: UUID | None) -> list[UUID]:
     The whole tree is read at once and walked here: PostgreSQL's recursion, guarded against a cycle, copies the path at
     each of its steps, which for a path of 5,000 messages took minutes.
     """
+    if message_id is None:
+        return []
     parents = dict(Message.objects.filter(conversation_id=conversation_id).values_list("id", "parent_id"))
     path = []
     while message_id is not None and message_id in parents:

@@ -218,7 +218,7 @@ def _parent_in(conversation: Conversation, parent: UUID | Literal["active"] | No
     if parent is None:
         return None
     if parent == "active":
-        found = conversation.active_message or _last_message(conversation)
+        found = conversation.active_message or conversation.messages.order_by("-id").first()
         if found is not None and found.role == Message.Role.USER:
             # The branch was set to end in a question: what is said next follows its newest answer.
             found = found.children.order_by("-id").first()
@@ -233,11 +233,6 @@ def _parent_in(conversation: Conversation, parent: UUID | Literal["active"] | No
     if found is not None and found.is_under_way:
         raise GenerationInProgress("An answer is still being written here; stop it, or wait for its end.")
     return found
-
-
-def _last_message(conversation: Conversation) -> Message | None:
-    branch = queries.active_branch(conversation)
-    return branch[-1] if branch else None
 
 
 def _check_content(content: str) -> None:
