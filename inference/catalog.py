@@ -1,6 +1,7 @@
 """The fleet as data: which models there are, and which replicas serve each."""
 
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
 from urllib.parse import urlsplit
@@ -20,20 +21,74 @@ class ServerKind(Enum):
     OPENAI_COMPATIBLE = "openai"
 
 
+DEFAULT_PERMITS = 32
+
+
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """One model server. `url` has no trailing slash."""
+    """One model server, known by its `url`, which has no trailing slash.
+
+    `permits` is how many requests it is given at once, by all workers together; `weight` its share of the load beside
+    its siblings; one that `is_draining` gets no new request.
+    """
 
     url: str
     kind: ServerKind
+    weight: float = 1.0
+    permits: int = DEFAULT_PERMITS
+    is_draining: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What a million tokens cost, in the site's currency: read, read from the prefix cache, written."""
+
+    tokens_in: Decimal = Decimal(0)
+    tokens_cached: Decimal = Decimal(0)
+    tokens_out: Decimal = Decimal(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a model can do beside writing text."""
+
+    tools: bool = False
+    vision: bool = False
+    reasoning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ModelVersion:
+    """One pinned model. Empty or `None` means: as the server says, or no limit of our own.
+
+    A replica whose `/info` says another `model_id` or `revision` (`model_sha`) is refused. `weight` is the version's
+    share of an alias's conversations.
+    """
+
+    name: str
+    replicas: tuple[Replica, ...]
+    weight: int = 100
+    model_id: str = ""
+    revision: str = ""
+    context_tokens: int | None = None
+    max_answer_tokens: int | None = None
+    tokenizer: str = ""
+    prices: Prices = Prices()
+    capabilities: Capabilities = Capabilities()
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What users choose, by its alias."""
+    """What users choose, by its alias. `fallback` is the alias of a smaller model that may answer under load."""
 
     alias: str
-    replicas: tuple[Replica, ...]
+    versions: tuple[ModelVersion, ...]
+    fallback: str = ""
+
+    @property
+    def replicas(self) -> tuple[Replica, ...]:
+        """Every replica of every version, once."""
+        return tuple(dict.fromkeys(replica for version in self.versions for replica in version.replicas))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +147,7 @@ def _parse_model(part: str) -> Model:
     replicas = tuple(_parse_replica(address.strip()) for address in addresses.split(",") if address.strip())
     if not replicas:
         raise InvalidFleet(f"MODEL_FLEET: {alias} has no address; write {alias}=http://host:port.")
-    return Model(alias, replicas)
+    return Model(alias, (ModelVersion(alias, replicas),))
 
 
 def _parse_replica(address: str) -> Replica:

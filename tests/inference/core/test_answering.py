@@ -6,7 +6,7 @@ from conversations.services.answering import Answer
 from conversations.services.live_replies import LiveReply
 from foundation.database import in_database
 from inference.cancellation import Cancellation
-from inference.catalog import Catalog, Model, Replica, ServerKind
+from inference.catalog import Catalog, Model, ModelVersion, Replica, ServerKind
 from inference.fleet import Fleet, ReplicaState
 from inference.model_server import ServerInfo
 from inference.openai_compatible import OpenAICompatibleClient
@@ -28,7 +28,7 @@ async def test_an_openai_compatible_server_is_asked_for_the_model_that_it_serves
     ):
         replica = Replica(server.url, ServerKind.OPENAI_COMPATIBLE)
         state = ReplicaState(replica, OpenAICompatibleClient(server.url, session=session), SERVED)
-        catalog = Catalog((Model("small", (replica,)),), "small")
+        catalog = Catalog((Model("small", (ModelVersion("small", (replica,)),)),), "small")
         await Answer(reply, catalog, Fleet({replica: state})).write()
     assert reply.writer.text == "Hi"
     assert reply.first_token_at is not None

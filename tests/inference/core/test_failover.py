@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 
 import pytest
 
-from inference.catalog import Model, Replica, ServerKind
+from inference.catalog import Model, ModelVersion, Replica, ServerKind
 from inference.events import Finished, Piece
 from inference.failover import Chosen, EmptyAnswer, Progress, stream_answer
 from inference.fleet import Fleet, ReplicaState
@@ -28,7 +28,9 @@ class Replicas:
 
     def __init__(self, twins, session):
         self.twins = twins
-        self.model = Model("small", tuple(Replica(twin.url, ServerKind.TGI) for twin in twins))
+        self.model = Model(
+            "small", (ModelVersion("small", tuple(Replica(twin.url, ServerKind.TGI) for twin in twins)),)
+        )
         self.fleet = Fleet(
             {
                 replica: ReplicaState(replica, TGIClient(replica.url, session=session, api_key=None, timeouts=SHORT))
