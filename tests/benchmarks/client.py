@@ -7,29 +7,33 @@ import asyncio
 import re
 import time
 from bisect import bisect_right
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import accumulate
 
 import orjson
 
 _STAMPS = re.compile(rb'"(?:text|content)": ?"((?: \d+)+)"')
-_END_OF_BODY = b"0\r\n\r\n"
+END_OF_STREAM = b"0\r\n\r\n"
+END_OF_HEAD = b"\r\n\r\n"
 _STATUS = b"HTTP/1.1 200"
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One POST of JSON that is answered by a stream."""
+    """One POST of JSON."""
 
     port: int
     path: str
     body: dict[str, object]
     bearer: str = ""
+    accept: str = "text/event-stream"
 
     def encoded(self) -> bytes:
         content = orjson.dumps(self.body)
         head = [f"POST {self.path} HTTP/1.1", f"Host: 127.0.0.1:{self.port}", "Content-Type: application/json"]
-        head += ["Accept: text/event-stream", f"Content-Length: {len(content)}"]
+        head += [f"Accept: {self.accept}", f"Content-Length: {len(content)}"]
         head += [f"Authorization: Bearer {self.bearer}"] if self.bearer else []
         return "\r\n".join([*head, "", ""]).encode() + content
 
@@ -75,14 +79,20 @@ class Answer:
         return (self.tokens()[0].arrived_ns - self.asked_ns) / 1e6
 
 
-class _Exchange(asyncio.Protocol):
-    def __init__(self, answer: Answer) -> None:
+class Exchange(asyncio.Protocol):
+    """The client's end of one connection. An answer has ended when a read ends with `end`, or the connection does."""
+
+    def __init__(self, answer: Answer, *, end: bytes = END_OF_STREAM, on_data: Callable[[bytes], None] | None = None):
         self._answer = answer
+        self._end_of_answer = end
+        self._on_data = on_data
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def data_received(self, data: bytes) -> None:
         self._answer.parts.append((time.monotonic_ns(), data))
-        if data.endswith(_END_OF_BODY):
+        if self._on_data is not None:
+            self._on_data(data)
+        if data.endswith(self._end_of_answer):
             self._end()
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -93,20 +103,25 @@ class _Exchange(asyncio.Protocol):
             self.ended.set_result(None)
 
 
+@asynccontextmanager
+async def connected(port: int, exchange: Exchange) -> AsyncIterator[asyncio.Transport]:
+    """Give an open connection, which ends with the block."""
+    transport, _ = await asyncio.get_running_loop().create_connection(lambda: exchange, "127.0.0.1", port)
+    try:
+        yield transport
+    finally:
+        transport.abort()
+
+
 async def ask(request: Request, *, due_ns: int, timeout_seconds: float) -> Answer:
     """Send a request at its time and read its answer to the end. The connection is opened before the clock starts."""
     answer = Answer(due_ns)
-    loop = asyncio.get_running_loop()
-    transport, exchange = await loop.create_connection(lambda: _Exchange(answer), "127.0.0.1", request.port)
-    try:
+    exchange = Exchange(answer)
+    async with connected(request.port, exchange) as transport:
         encoded = request.encoded()
         await asyncio.sleep((due_ns - time.monotonic_ns()) / 1e9)
         answer.asked_ns = time.monotonic_ns()
         transport.write(encoded)
-        async with asyncio.timeout(timeout_seconds):
-            await exchange.ended
-    except TimeoutError:
-        pass  # an answer that is not whole counts as failed
-    finally:
-        transport.abort()
+        # An answer that is not whole in time counts as failed.
+        await asyncio.wait([exchange.ended], timeout=timeout_seconds)
     return answer

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, LiteralString
 
 import psutil
 import psycopg
@@ -56,6 +57,10 @@ class Product:
     @property
     def port(self) -> int:
         return self.stack.port
+
+    def query(self, statement: LiteralString, *parameters: object) -> list[tuple[Any, ...]]:
+        """Ask the product's database."""
+        return self._database.execute(statement, parameters).fetchall()
 
     def make_accounts(self, conversations: int, users: int = 50) -> list[Account]:
         """Make conversations of people who may send as much as they like."""

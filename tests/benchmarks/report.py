@@ -1,10 +1,10 @@
 """The figures as a table for people."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.benchmarks.figures import Quantiles, Row
 
-BEGIN, END = "<!-- benchmark: begin -->", "<!-- benchmark: end -->"
 _COLUMNS = (
     "load",
     "added time to first token",
@@ -21,19 +21,33 @@ _COLUMNS = (
 
 def table(rows: list[Row], machine: dict[str, str], rounds: int) -> str:
     """Return the machine's description and the table, as Markdown."""
-    lines = [f"- {name}: {text}" for name, text in machine.items()]
-    lines += [f"- {rounds} round{'s' if rounds > 1 else ''}, medians; p50 / p95 / p99 in milliseconds", ""]
-    lines += [_line(_COLUMNS), _line(["---"] * len(_COLUMNS))]
-    return "\n".join([*lines, *(_line(_cells(row)) for row in rows)]) + "\n"
+    notes = f"- {rounds} round{'s' if rounds > 1 else ''}, medians; p50 / p95 / p99 in milliseconds\n\n"
+    return described(machine) + notes + plain_table(_COLUMNS, [_cells(row) for row in rows])
 
 
-def write_between_markers(path: Path, text: str) -> None:
-    """Replace what stands between the two markers of a document."""
-    before, _, rest = path.read_text().partition(BEGIN)
-    _, marker, after = rest.partition(END)
+def plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table as Markdown."""
+    return "\n".join(_line(cells) for cells in (columns, ["---"] * len(columns), *rows)) + "\n"
+
+
+def described(machine: dict[str, str]) -> str:
+    """Return what the figures were measured on, as a list."""
+    return "".join(f"- {name}: {text}\n" for name, text in machine.items())
+
+
+def write_between_markers(path: Path, text: str, name: str) -> None:
+    """Replace what stands between a document's two markers of that name."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    before, _, rest = path.read_text().partition(begin)
+    _, marker, after = rest.partition(end)
     if not marker:
-        raise SystemExit(f"{path} lacks the lines {BEGIN} and {END}.")
-    path.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}")
+        raise SystemExit(f"{path} lacks the lines {begin} and {end}.")
+    path.write_text(f"{before}{begin}\n\n{text}\n{end}{after}")
+
+
+def quantiles(times: Quantiles) -> str:
+    """Return p50 / p95 / p99 in words."""
+    return f"{times.p50:.1f} / {times.p95:.1f} / {times.p99:.1f}"
 
 
 def _cells(row: Row) -> list[str]:
@@ -41,10 +55,10 @@ def _cells(row: Row) -> list[str]:
     statements = f"{row.statements_per_answer:.1f}" if "answers/s" in row.load else "–"
     return [
         row.load,
-        _quantiles(row.added_first_token_ms),
-        _quantiles(row.direct_token_ms),
-        _quantiles(row.product_token_ms),
-        _quantiles(row.added_token_ms),
+        quantiles(row.added_first_token_ms),
+        quantiles(row.direct_token_ms),
+        quantiles(row.product_token_ms),
+        quantiles(row.added_token_ms),
         f"{row.tokens_per_second:,.0f}",
         f"{row.tokens_per_core_second:,.0f}",
         statements,
@@ -53,9 +67,5 @@ def _cells(row: Row) -> list[str]:
     ]
 
 
-def _quantiles(times: Quantiles) -> str:
-    return f"{times.p50:.1f} / {times.p95:.1f} / {times.p99:.1f}"
-
-
-def _line(cells: list[str] | tuple[str, ...]) -> str:
+def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
