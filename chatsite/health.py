@@ -2,7 +2,6 @@
 
 import ipaddress
 
-import prometheus_client
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
@@ -10,6 +9,7 @@ from django.views.decorators.http import require_safe
 
 from chatsite.errors import not_found_json
 from chatsite.readiness import ReadinessCache
+from foundation.metrics import CONTENT_TYPE, exposition
 
 _readiness = ReadinessCache()
 
@@ -36,10 +36,10 @@ async def readyz(request: HttpRequest) -> JsonResponse:
 @require_safe
 @never_cache
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Answer this process's numbers to the allowed networks; to others there is nothing here."""
+    """Answer the numbers to the allowed networks; to others there is nothing here."""
     if not _may_read_metrics(request):
         return not_found_json(request)
-    return HttpResponse(prometheus_client.generate_latest(), content_type=prometheus_client.CONTENT_TYPE_LATEST)
+    return HttpResponse(exposition(), content_type=CONTENT_TYPE)
 
 
 def _may_read_metrics(request: HttpRequest) -> bool:

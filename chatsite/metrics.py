@@ -2,4 +2,9 @@
 
 from prometheus_client import Gauge
 
-COMPONENT_UP = Gauge("chat_component_up", "Whether a component answered the last readiness probe.", ["component"])
+COMPONENT_UP = Gauge(
+    "chat_component_up",
+    "Whether a component answered the last readiness probe.",
+    ["component"],
+    multiprocess_mode="livemostrecent",
+)

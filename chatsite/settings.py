@@ -355,6 +355,11 @@ if env.bool("TRUST_PROXY_HEADERS", default=False):
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 
 METRICS_NETWORKS = env.list("METRICS_NETWORKS", default=["127.0.0.0/8", "::1/128"])
+METRICS_DIRECTORY = env.str("PROMETHEUS_MULTIPROC_DIR", default="")
+"""Where the processes of one machine keep their numbers together (`prometheus_client` reads the same variable)."""
+WORKER_METRICS_HOST = env.str("WORKER_METRICS_HOST", default="127.0.0.1")
+WORKER_METRICS_PORT = env.int("WORKER_METRICS_PORT", default=0)
+"""Where a worker answers its own numbers; 0: nowhere."""
 
 LOGGING_CONFIG = None
 configure_logging(json=env.bool("LOG_JSON", default=not DEBUG), level=env.str("LOG_LEVEL", default="INFO"))

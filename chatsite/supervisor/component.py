@@ -17,13 +17,17 @@ async def always_ready() -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Component:
-    """One program of the stack; `prepare` runs before every start, the kill comes `grace_seconds` after the stop."""
+    """One program of the stack; `prepare` runs before every start, the kill comes `grace_seconds` after the stop.
+
+    `forget` is given the number of each process of it that has ended.
+    """
 
     name: str
     command: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
     is_ready: Callable[[], Awaitable[bool]] = always_ready
     prepare: Callable[[], None] | None = None
+    forget: Callable[[int], None] | None = None
     stop_signal: signal.Signals = signal.SIGTERM
     kill_signal: signal.Signals = signal.SIGKILL
     grace_seconds: float = 8.0

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
+from prometheus_client.multiprocess import mark_process_dead
+
 from chatsite.supervisor import postgresql, probes, valkey
 from chatsite.supervisor.component import Component, always_ready
 from chatsite.supervisor.postgresql import Cluster
@@ -65,6 +67,7 @@ class Plan:
             "HOST": self.wishes.host,
             "PORT": str(self.wishes.port),
             "PYTHONUNBUFFERED": "1",
+            "PROMETHEUS_MULTIPROC_DIR": str(self._workspace.metrics),
         }
 
     @property
@@ -168,6 +171,7 @@ class Plan:
             name="web",
             command=(*command, *options, "--no-server-name", "chatsite.asgi:application"),
             environment={**self.environment, "DATABASE_POOL_SIZE": str(WEB_POOL_SIZE)},
+            forget=self._forget_numbers,
             is_ready=partial(
                 probes.answers,
                 self.local_host,
@@ -193,6 +197,7 @@ class Plan:
             command=(*python, "--quiet", "-A", "chatsite", "worker", *options),
             environment=self.environment,
             is_ready=partial(self._reports_ready, "celery"),
+            forget=self._forget_numbers,
             grace_seconds=8,
         )
 
@@ -203,6 +208,7 @@ class Plan:
             name="beat",
             command=(sys.executable, "-m", "celery", "--quiet", "-A", "chatsite", "beat", *options),
             environment=self.environment,
+            forget=self._forget_numbers,
             grace_seconds=6,
         )
 
@@ -219,7 +225,12 @@ class Plan:
             command=(sys.executable, str(manage), *arguments),
             environment={**self.environment, **(environment or {})},
             is_ready=is_ready,
+            forget=self._forget_numbers,
         )
+
+    def _forget_numbers(self, pid: int) -> None:
+        """Take away what a process that has ended said of its present state; what it counted stays counted."""
+        mark_process_dead(pid, str(self._workspace.metrics))  # type: ignore[no-untyped-call]
 
     async def _reports_ready(self, name: str) -> bool:
         found = await probes.readiness(self.local_host, self.wishes.port, host_header=self.wishes.host_header)

@@ -133,6 +133,8 @@ class Supervised:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         self._guard.ended(process.pid)
+        if self.component.forget is not None:
+            self.component.forget(process.pid)
         self._process = None
         self._running.clear()
 

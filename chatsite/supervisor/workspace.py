@@ -1,4 +1,4 @@
-"""The data directory: one supervisor at a time, enough room, a short-named place for sockets."""
+"""The data directory: one supervisor at a time, enough room, a short-named place for sockets, one for numbers."""
 
 import contextlib
 import errno
@@ -17,6 +17,7 @@ from chatsite.supervisor.errors import StartError
 
 LEAST_FREE_BYTES = 200_000_000
 LEFTOVER_SECONDS = 20
+MEMORY = Path("/dev/shm")  # noqa: S108 — a private directory in it
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Workspace:
 
     data: Path
     sockets: Path
+    metrics: Path
     lock: int
 
 
@@ -34,12 +36,14 @@ def open_workspace(data: Path) -> Iterator[Workspace]:
     _make(data)
     lock = _lock(data)
     try:
-        sockets = _socket_directory(data)
+        sockets = _private_directory(Path(tempfile.gettempdir()), data)
+        metrics = _metrics_directory(data)
         try:
-            yield Workspace(data, sockets, lock)
+            yield Workspace(data, sockets, metrics, lock)
         finally:
             with contextlib.suppress(OSError):  # not empty: a server was killed
                 sockets.rmdir()
+            shutil.rmtree(metrics, ignore_errors=True)
     finally:
         os.close(lock)
 
@@ -89,11 +93,23 @@ def _is_running(pid: str) -> bool:
     return True
 
 
-def _socket_directory(data: Path) -> Path:
+def _private_directory(parent: Path, data: Path, purpose: str = "") -> Path:
     """Make a private directory with a short name: a socket's path has at most 107 bytes."""
     name = hashlib.sha256(str(data).encode()).hexdigest()[:10]
-    sockets = Path(tempfile.gettempdir()) / f"chat-{os.geteuid()}-{name}"
-    sockets.mkdir(mode=0o700, exist_ok=True)
-    if sockets.is_symlink() or sockets.stat().st_uid not in (os.geteuid(), 65534) or sockets.stat().st_mode & 0o077:
-        raise StartError(f"{sockets} exists and is not this account's private directory; remove it.")
-    return sockets
+    made = parent / f"chat-{purpose}{os.geteuid()}-{name}"
+    made.mkdir(mode=0o700, exist_ok=True)
+    if made.is_symlink() or made.stat().st_uid not in (os.geteuid(), 65534) or made.stat().st_mode & 0o077:
+        raise StartError(f"{made} exists and is not this account's private directory; remove it.")
+    return made
+
+
+def _metrics_directory(data: Path) -> Path:
+    """Make an empty directory for the numbers of this run, in memory where that can be had.
+
+    Processes map its files: a page of one that a full disk has no room for would end its writer with SIGBUS.
+    """
+    parent = MEMORY if os.access(MEMORY, os.W_OK) else Path(tempfile.gettempdir())
+    metrics = _private_directory(parent, data, "metrics-")
+    for left in metrics.iterdir():
+        left.unlink()
+    return metrics

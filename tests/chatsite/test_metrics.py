@@ -1,0 +1,129 @@
+"""The numbers of several processes on one page, and those of a worker at a port of its own."""
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+from django.test import override_settings
+from prometheus_client.parser import text_string_to_metric_families
+
+from chatsite.supervisor.component import Component
+from chatsite.supervisor.guard import Guard
+from chatsite.supervisor.plan import Plan, Wishes
+from chatsite.supervisor.process import Supervised
+from chatsite.supervisor.terminal import Terminal
+from chatsite.supervisor.workspace import open_workspace
+from foundation.metrics import exposition, served
+from tests.chatsite.supervision import Transcript
+from tests.running_site import ROOT, free_port
+
+COUNT = """
+from inference.metrics import ANSWERS, ANSWERS_UNDER_WAY, QUEUE_LENGTH
+ANSWERS.labels("small", "v1", "stop").inc(3)
+ANSWERS_UNDER_WAY.set(2)
+QUEUE_LENGTH.labels("free").set(7)
+"""
+
+
+def numbers(text: bytes) -> dict[tuple, float]:
+    """Return each sample's value by its name and labels."""
+    return {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text.decode())
+        for sample in family.samples
+    }
+
+
+STOPPED = ("chat_answers_total", ("finish_reason", "stop"), ("model", "small"), ("version", "v1"))
+WAITING = ("chat_queue_length", ("priority_class", "free"))
+
+
+@pytest.fixture
+def directory(tmp_path):
+    with override_settings(METRICS_DIRECTORY=str(tmp_path)):
+        yield tmp_path
+
+
+@pytest.fixture
+def plan(tmp_path):
+    wishes = Wishes(
+        host="127.0.0.1",
+        port=free_port(),
+        host_header="localhost",
+        database_url="postgresql://nobody@127.0.0.1:1/none",
+        redis_url="redis://127.0.0.1:1/0",
+        model_fleet="small=http://127.0.0.1:1",
+        models=(),
+    )
+    with open_workspace(tmp_path / "data") as workspace:
+        yield Plan(wishes, workspace)
+
+
+def count_in_a_process(directory) -> None:
+    environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(directory)}
+    subprocess.run([sys.executable, "-c", COUNT], cwd=ROOT, env=environment, check=True)
+
+
+def test_what_several_processes_count_is_told_as_one(directory):
+    count_in_a_process(directory)
+    count_in_a_process(directory)
+    told = numbers(exposition())
+    assert told[STOPPED] == 6
+    assert told["chat_answers_under_way",] == 4
+    assert told[WAITING] == 7
+
+
+async def test_a_process_that_has_ended_leaves_its_counts_and_takes_its_state_along(plan, tmp_path):
+    directory = plan.environment["PROMETHEUS_MULTIPROC_DIR"]
+    worker = next(component for component in plan.servers() if component.name == "worker")
+    component = Component(
+        name="worker",
+        command=(sys.executable, "-c", COUNT),
+        environment={**plan.environment, "PYTHONPATH": str(ROOT)},
+        forget=worker.forget,
+    )
+    with (tmp_path / "lock").open("w") as lock, Guard(lock.fileno()) as guard:
+        await Supervised(component, Terminal(Transcript()), guard).run_to_end()
+    with override_settings(METRICS_DIRECTORY=directory):
+        told = numbers(exposition())
+    assert told[STOPPED] == 3
+    assert ("chat_answers_under_way",) not in told
+    assert WAITING not in told
+
+
+def test_a_new_run_begins_with_no_numbers_of_the_last(tmp_path):
+    with open_workspace(tmp_path) as first:
+        (first.metrics / "counter_1.db").write_bytes(b"old")
+        kept = first.metrics
+        assert kept.stat().st_mode & 0o777 == 0o700
+    assert not kept.exists()
+    kept.mkdir(mode=0o700)
+    (kept / "counter_1.db").write_bytes(b"of a run that was killed")
+    with open_workspace(tmp_path) as second:
+        assert second.metrics == kept
+        assert list(kept.iterdir()) == []
+
+
+async def test_a_worker_answers_its_numbers_at_a_port_of_its_own_while_it_works():
+    port = free_port()
+    with served("127.0.0.1", port):
+        assert b"python_info" in await asyncio.to_thread(_page, port)
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def test_a_port_that_is_taken_keeps_no_worker_from_its_work():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with served("127.0.0.1", taken.getsockname()[1]):
+            pass
+
+
+def _page(port: int) -> bytes:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as response:
+        return response.read()
