@@ -12,8 +12,9 @@ from django.db import connection
 from chatsite.celery import celery_workers_key
 from chatsite.metrics import COMPONENT_UP
 from foundation.redis import REDIS_UNREACHABLE, connect_async
-from inference.catalog import Replica, current_catalog
+from inference.catalog import Replica
 from inference.fleet import client_of
+from inference.stored_catalog import current_catalog, refresh_catalog
 from inference.tgi.client import model_session
 from inference.worker import workers_key
 
@@ -73,6 +74,8 @@ async def probe() -> Readiness:
     api_key = settings.MODEL_API_KEY or None
     async with model_session() as session, asyncio.TaskGroup() as probes:
         database = probes.create_task(_in_time(_database_answers()))
+        # What it finds is for the next probe: this one does not wait for a database that says nothing.
+        probes.create_task(_in_time(_catalog_is_read()))
         signs_of_life = probes.create_task(_signs_of_life())
         replicas = {
             name: probes.create_task(_in_time(client_of(replica, session=session, api_key=api_key).is_healthy()))
@@ -93,6 +96,11 @@ async def _in_time(answer: Awaitable[bool]) -> bool:
         return await asyncio.wait_for(answer, PROBE_SECONDS)
     except TimeoutError:
         return False
+
+
+async def _catalog_is_read() -> bool:
+    await refresh_catalog()
+    return True
 
 
 async def _database_answers() -> bool:

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from foundation.redis import REDIS_UNREACHABLE, shared_client
-from inference.catalog import AUTO, Catalog, Model, current_catalog
+from inference.catalog import AUTO, Catalog, Model
 from inference.exceptions import UnknownModel
 from inference.fleet import ReplicaReport, read_reports
+from inference.stored_catalog import current_catalog
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,13 @@
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
-from functools import lru_cache
 from urllib.parse import urlsplit
-
-from django.conf import settings
 
 from inference.exceptions import InvalidFleet, UnknownModel
 
 AUTO = "auto"
+MOST_NAME_CHARACTERS = 100
+MOST_URL_CHARACTERS = 200
 _EXAMPLE = "small=http://host:port,http://host:port;large=http://host:port"
 
 
@@ -104,7 +103,7 @@ class Catalog:
         for model in self.models:
             if model.alias == wanted:
                 return model
-        allowed = [AUTO, *(model.alias for model in self.models)]
+        allowed = list(dict.fromkeys([AUTO, *(model.alias for model in self.models)]))
         raise UnknownModel(
             f"There is no model {wanted!r} here. Choose one of: {', '.join(allowed)}.",
             param="model",
@@ -125,6 +124,7 @@ def parse_fleet(text: str, default_alias: str = "") -> Catalog:
     if not models:
         raise InvalidFleet(f"MODEL_FLEET names no model; write for example {_EXAMPLE}.")
     aliases = [model.alias for model in models]
+    _check_kinds(models)
     if repeated := {alias for alias in aliases if aliases.count(alias) > 1}:
         raise InvalidFleet(f"MODEL_FLEET names {', '.join(sorted(repeated))} more than once.")
     if default_alias and default_alias not in aliases:
@@ -137,14 +137,10 @@ def parse_fleet(text: str, default_alias: str = "") -> Catalog:
 def _parse_model(part: str) -> Model:
     alias, equals, addresses = part.partition("=")
     alias = alias.strip()
-    if (
-        not equals
-        or not alias
-        or alias == AUTO
-        or not alias.replace("-", "").replace("_", "").replace(".", "").isalnum()
-    ):
+    if not equals or alias == AUTO or not is_name(alias):
         raise InvalidFleet(f"MODEL_FLEET: {part!r} does not begin with a model's name and '='; write {_EXAMPLE}.")
-    replicas = tuple(_parse_replica(address.strip()) for address in addresses.split(",") if address.strip())
+    named = (_parse_replica(address.strip()) for address in addresses.split(",") if address.strip())
+    replicas = tuple(dict.fromkeys(named))
     if not replicas:
         raise InvalidFleet(f"MODEL_FLEET: {alias} has no address; write {alias}=http://host:port.")
     return Model(alias, (ModelVersion(alias, replicas),))
@@ -153,23 +149,29 @@ def _parse_model(part: str) -> Model:
 def _parse_replica(address: str) -> Replica:
     is_openai = address.startswith("openai+")
     url = address.removeprefix("openai+")
-    try:
-        parts = urlsplit(url)
-        is_usable = (
-            parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
-        )
-    except ValueError:
-        is_usable = False
-    if not is_usable:
+    if not is_server_address(url):
         raise InvalidFleet(f"MODEL_FLEET: {address!r} is not an address like http://host:port.")
     return Replica(url.rstrip("/"), ServerKind.OPENAI_COMPATIBLE if is_openai else ServerKind.TGI)
 
 
-@lru_cache(maxsize=4)
-def _parsed(text: str, default_alias: str) -> Catalog:
-    return parse_fleet(text, default_alias)
+def _check_kinds(models: tuple[Model, ...]) -> None:
+    kinds: dict[str, ServerKind] = {}
+    for replica in (replica for model in models for replica in model.replicas):
+        if kinds.setdefault(replica.url, replica.kind) is not replica.kind:
+            raise InvalidFleet(f"MODEL_FLEET names {replica.url!r} both with and without 'openai+'.")
 
 
-def current_catalog() -> Catalog:
-    """Return the fleet that the settings name."""
-    return _parsed(settings.MODEL_FLEET, settings.DEFAULT_MODEL)
+def is_name(name: str) -> bool:
+    """Say whether a model may be called so."""
+    return len(name) <= MOST_NAME_CHARACTERS and name.replace("-", "").replace("_", "").replace(".", "").isalnum()
+
+
+def is_server_address(url: str) -> bool:
+    """Say whether a model server can be asked at this address."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return False
+    is_written_well = len(url) <= MOST_URL_CHARACTERS and url.isprintable() and " " not in url
+    return is_written_well and parts.scheme in ("http", "https") and bool(parts.hostname) and port != 0

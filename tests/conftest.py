@@ -9,6 +9,9 @@ from django.conf import settings
 from django.db import connection
 from django.db.models.signals import post_migrate
 
+from inference.models import ModelAlias, ModelVersion, SeededFleet
+from inference.stored_catalog import forget_catalog
+
 
 def pytest_configure() -> None:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
@@ -43,6 +46,19 @@ def _redis():
     with redis.Redis.from_url(settings.REDIS_URL) as client:
         yield client
         _forget_all(client)
+
+
+@pytest.fixture(autouse=True)
+def _unread_catalog():
+    forget_catalog()
+
+
+@pytest.fixture
+def no_stored_fleet(transactional_db):
+    """The fleet of the settings: no row of a site that ran before is in its way."""
+    ModelAlias.objects.all().delete()
+    ModelVersion.objects.all().delete()
+    SeededFleet.objects.all().delete()
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from conversations.exceptions import InvalidRequest
 from conversations.models import Conversation, Message
 from conversations.services import generations
 from foundation.text import is_storable
-from inference.catalog import current_catalog
+from inference.stored_catalog import current_catalog
 
 MOST_TITLE_CHARACTERS = 200
 MOST_INSTRUCTION_CHARACTERS = 20_000

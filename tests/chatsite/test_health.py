@@ -14,6 +14,8 @@ from inference.testing.running import running_twin
 from inference.testing.settings import TwinSettings
 from inference.worker import workers_key
 
+pytestmark = pytest.mark.usefixtures("no_stored_fleet")
+
 
 @pytest.fixture
 def redis_client():

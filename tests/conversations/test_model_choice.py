@@ -11,7 +11,7 @@ LARGE, SMALL = "http://127.0.0.1:8101", "http://127.0.0.1:8102"
 
 
 @pytest.fixture(autouse=True)
-def fleet(settings):
+def fleet(settings, no_stored_fleet):
     settings.MODEL_FLEET = f"large={LARGE};small={SMALL}"
     settings.DEFAULT_MODEL = ""
 

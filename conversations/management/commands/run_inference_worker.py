@@ -13,10 +13,11 @@ from conversations.services.live_replies import LiveReplies
 from conversations.services.replies import ReplyWriter
 from foundation.redis import connect_async
 from inference.cancellation import Cancellations
-from inference.catalog import Catalog, current_catalog
+from inference.catalog import Catalog
 from inference.exceptions import InvalidFleet
 from inference.fleet import open_fleet
 from inference.publisher import Publisher
+from inference.stored_catalog import current_catalog
 from inference.worker import Periodic, Worker
 
 log = structlog.get_logger(__name__)
