@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import structlog
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts.models import User
@@ -24,6 +24,23 @@ _WAIT_FOR_END_SECONDS = 2.0
 _OVERDUE_SECONDS = 10
 _MOST_GIVEN_UP = 500
 
+_CANCEL = """
+WITH marked AS (
+  UPDATE conversations_generation SET
+    cancel_requested_at = COALESCE(cancel_requested_at, now()),
+    status = CASE WHEN status = 'queued' AND attempt = 0 THEN 'cancelled' ELSE status END,
+    finish_reason = CASE WHEN status = 'queued' AND attempt = 0 THEN 'cancelled' ELSE finish_reason END,
+    finished_at = CASE WHEN status = 'queued' AND attempt = 0 THEN now() ELSE finished_at END
+  WHERE message_id = %(id)s AND status IN ('queued', 'running') RETURNING message_id, status
+), shown AS (
+  UPDATE conversations_message
+  SET status = 'cancelled', finish_reason = 'cancelled', tokens_in = 0, tokens_cached = 0, tokens_out = 0
+  WHERE id IN (SELECT message_id FROM marked WHERE status = 'cancelled')
+)
+SELECT status FROM marked
+"""
+"""Ends what no worker has begun, and flags what one has: in one UPDATE, because a claim may come in between two."""
+
 
 def enqueue(jobs: Iterable[Job]) -> None:
     """Offer committed generations to the workers. If Redis is away, the sweeper does it later."""
@@ -39,6 +56,9 @@ def cancel(*, user: User, generation_id: UUID) -> None:
     What was written is kept. Does nothing to one that has ended. Raise `NotFound` for anybody else's.
     """
     generation = queries.generation_of(user.id, generation_id)
+    if generation.status == Message.Status.RUNNING:
+        # The worker need not wait for the flag's commit. Should this call be lost on the way, the flag is not.
+        _announce(generation_id)
     if generation.status in Message.UNDER_WAY:
         request_cancel(generation_id)
         _wait_for_end(generation_id)
@@ -46,10 +66,18 @@ def cancel(*, user: User, generation_id: UUID) -> None:
 
 def request_cancel(generation_id: UUID) -> None:
     """Stop a generation, wherever it is. One that no worker has begun ends here and now."""
-    now = timezone.now()
-    if _end_unbegun(generation_id, Message.Status.CANCELLED, "cancelled", cancel_requested_at=now):
+    with connection.cursor() as cursor:
+        cursor.execute(_CANCEL, {"id": generation_id})
+        row = cursor.fetchone()
+    if row is None:
         return
-    Generation.objects.filter(pk=generation_id, cancel_requested_at=None).under_way().update(cancel_requested_at=now)
+    if row[0] == Message.Status.CANCELLED:
+        _announce_end(generation_id)
+    else:
+        _announce(generation_id)
+
+
+def _announce(generation_id: UUID) -> None:
     try:
         cancellation.announce(shared_client(), generation_id)
     except REDIS_UNREACHABLE as error:
@@ -79,11 +107,15 @@ def _end_unbegun(generation_id: UUID, status: Message.Status, finish_reason: str
         Message.objects.filter(pk=generation_id).update(
             status=status, finish_reason=finish_reason, tokens_in=0, tokens_cached=0, tokens_out=0
         )
+    _announce_end(generation_id)
+    return True
+
+
+def _announce_end(generation_id: UUID) -> None:
     try:
         token_stream.announce_change(shared_client(), generation_id)
     except REDIS_UNREACHABLE as error:
         log.warning("end_not_announced", generation_id=str(generation_id), error=type(error).__name__)
-    return True
 
 
 def forget_streams(generation_ids: Iterable[UUID]) -> None:
