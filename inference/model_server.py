@@ -6,6 +6,8 @@ from typing import Protocol
 
 from inference.events import StreamEvent
 from inference.messages import ChatMessage, ChatRequest
+from inference.server_load import ServerLoad
+from inference.watch import Watch
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +25,11 @@ class ServerInfo:
 class ModelServer(Protocol):
     """One replica. All but `is_healthy` raise `inference.tgi.errors.ModelServerError`."""
 
-    def stream_chat(self, request: ChatRequest) -> AsyncGenerator[StreamEvent]:
+    def stream_chat(self, request: ChatRequest, watch: Watch | None = None) -> AsyncGenerator[StreamEvent]:
         """Yields the answer's events, `Finished` last; without `Finished` it raises. Use it within `aclosing`:
 
         closing the generator, or cancelling the task that runs it, closes the connection and so ends the computation.
+        `watch` is told of progress, and can abandon the request.
         """
         ...
 
@@ -34,8 +37,12 @@ class ModelServer(Protocol):
         """Whether the server says that it is ready; that it also makes progress, only its streams can tell."""
         ...
 
-    async def info(self) -> ServerInfo:
-        """Which model the server runs, and its limits."""
+    async def load(self) -> ServerLoad | None:
+        """How many requests the server has; `None` where it does not say."""
+        ...
+
+    async def info(self, wanted_id: str = "") -> ServerInfo:
+        """Which model the server runs, and its limits: of several models the wanted one, where it is among them."""
         ...
 
     async def count_tokens(self, messages: Sequence[ChatMessage]) -> int:

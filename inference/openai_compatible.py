@@ -8,10 +8,12 @@ import aiohttp
 from inference.events import StreamEvent
 from inference.messages import ChatMessage, ChatRequest
 from inference.model_server import ServerInfo
+from inference.server_load import ServerLoad, parse_load
 from inference.tgi.answer import Dialect, stream_answer
 from inference.tgi.client import messages_body, sampling_body
 from inference.tgi.errors import Misbehaved, ModelServerError
-from inference.tgi.transport import DEFAULT_TIMEOUTS, Timeouts, Transport
+from inference.tgi.transport import DEFAULT_TIMEOUTS, LARGEST_METRICS_BYTES, Timeouts, Transport
+from inference.watch import Watch
 
 # These servers merge tokens into one delta under load, keep stop strings to themselves, and continue a partial answer
 # behind its last character, whitespace included, so that whitespace which they write is new.
@@ -36,10 +38,10 @@ class OpenAICompatibleClient:
             timeouts=_without_keep_alives(timeouts),
         )
 
-    def stream_chat(self, request: ChatRequest) -> AsyncGenerator[StreamEvent]:
+    def stream_chat(self, request: ChatRequest, watch: Watch | None = None) -> AsyncGenerator[StreamEvent]:
         """See `ModelServer`. Pieces count tokens where the server reports usage continuously (vLLM, SGLang)."""
         return stream_answer(
-            self._transport, "/v1/chat/completions", _chat_body(request), request=request, dialect=_DIALECT
+            self._transport, "/v1/chat/completions", _chat_body(request), request=request, dialect=_DIALECT, watch=watch
         )
 
     async def is_healthy(self) -> bool:
@@ -50,13 +52,20 @@ class OpenAICompatibleClient:
             return False
         return True
 
-    async def info(self) -> ServerInfo:
+    async def load(self) -> ServerLoad | None:
+        """See `ModelServer`."""
+        return parse_load(await self._transport.call("GET", "/metrics", limit_bytes=LARGEST_METRICS_BYTES))
+
+    async def info(self, wanted_id: str = "") -> ServerInfo:
         """See `ModelServer`. The context length is vLLM's and SGLang's `max_model_len`, or llama.cpp's `meta.n_ctx`."""
-        answer = await self._transport.call_json("GET", "/v1/models")
-        models = answer.get("data")
-        if not isinstance(models, list) or not models or not isinstance(models[0], dict) or "id" not in models[0]:
+        listed = (await self._transport.call_json("GET", "/v1/models")).get("data")
+        models = (
+            [model for model in listed if isinstance(model, dict) and "id" in model] if isinstance(listed, list) else []
+        )
+        if not models:
             raise Misbehaved("/v1/models lists no model")
-        model = models[0]
+        # LoRA adapters are listed beside their base model.
+        model = next((model for model in models if model["id"] == wanted_id), models[0])
         meta = model.get("meta")
         window = model.get("max_model_len") or (meta.get("n_ctx") if isinstance(meta, dict) else None)
         return ServerInfo(

@@ -12,6 +12,7 @@ from inference.tgi.errors import ModelServerError
 from inference.tgi.event_stream import EventStream
 from inference.tgi.text import RepeatedWhitespace, StopStrings, TextRepair
 from inference.tgi.transport import Transport
+from inference.watch import Watch
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,18 +25,28 @@ class Dialect:
 
 
 async def stream_answer(
-    transport: Transport, path: str, body: dict[str, object], *, request: ChatRequest, dialect: Dialect
+    transport: Transport,
+    path: str,
+    body: dict[str, object],
+    *,
+    request: ChatRequest,
+    dialect: Dialect,
+    watch: Watch | None = None,
 ) -> AsyncGenerator[StreamEvent]:
     """Posts `body` and yields the answer's events; the last one is `Finished`.
 
     Raises `ModelServerError` if the answer has no proper end. Closing the generator closes the connection.
     """
     deadline = asyncio.get_running_loop().time() + transport.timeouts.first_token_seconds
-    answer = _Answer(request, dialect)
-    async with transport.open_stream(path, body, request_id=request.request_id, deadline=deadline) as response:
+    answer, watch = _Answer(request, dialect), watch or Watch()
+    async with transport.open_stream(
+        path, body, request_id=request.request_id, deadline=deadline, watch=watch
+    ) as response:
         with closing(EventStream(response, transport.timeouts, deadline=deadline)) as stream:
+            watch.stop_with(stream.give_up)
             while answer.reason is None:
                 chunk = await stream.next_chunk()
+                watch.note_progress()
                 if answer.has_token(chunk):
                     stream.note_progress()
                 for event in answer.read(chunk):

@@ -8,9 +8,11 @@ from text_generation import AsyncClient
 from inference.events import StreamEvent
 from inference.messages import ChatMessage, ChatRequest, SamplingOptions
 from inference.model_server import ServerInfo
+from inference.server_load import ServerLoad, parse_load
 from inference.tgi.answer import Dialect, stream_answer
 from inference.tgi.errors import Misbehaved, ModelServerError
-from inference.tgi.transport import DEFAULT_TIMEOUTS, Timeouts, Transport, model_session
+from inference.tgi.transport import DEFAULT_TIMEOUTS, LARGEST_METRICS_BYTES, Timeouts, Transport, model_session
+from inference.watch import Watch
 
 __all__ = ["TGIClient", "Timeouts", "model_session"]
 
@@ -38,10 +40,10 @@ class TGIClient(AsyncClient):  # type: ignore[misc]  # the package is untyped
         )
         self._transport = Transport(base_url, session=session, api_key=api_key, timeouts=timeouts)
 
-    def stream_chat(self, request: ChatRequest) -> AsyncGenerator[StreamEvent]:
+    def stream_chat(self, request: ChatRequest, watch: Watch | None = None) -> AsyncGenerator[StreamEvent]:
         """See `ModelServer`. Stop strings, which TGI leaves in its text, are cut off."""
         return stream_answer(
-            self._transport, "/v1/chat/completions", _chat_body(request), request=request, dialect=_DIALECT
+            self._transport, "/v1/chat/completions", _chat_body(request), request=request, dialect=_DIALECT, watch=watch
         )
 
     async def is_healthy(self) -> bool:
@@ -52,8 +54,12 @@ class TGIClient(AsyncClient):  # type: ignore[misc]  # the package is untyped
             return False
         return True
 
-    async def info(self) -> ServerInfo:
+    async def load(self) -> ServerLoad | None:
         """See `ModelServer`."""
+        return parse_load(await self._transport.call("GET", "/metrics", limit_bytes=LARGEST_METRICS_BYTES))
+
+    async def info(self, wanted_id: str = "") -> ServerInfo:
+        """See `ModelServer`; this one runs just one model."""
         answer = await self._transport.call_json("GET", "/info")
         try:
             return ServerInfo(

@@ -37,6 +37,11 @@ class EventStream:
     def close(self) -> None:
         self._alarm.cancel()
 
+    def give_up(self) -> None:
+        """Closes the response, which ends a wait for it with an error."""
+        self._has_stalled = True
+        self._response.close()
+
     def note_progress(self) -> None:
         """Gives the next token its own time, which starts with the next wait."""
         self._deadline = None
@@ -94,8 +99,7 @@ class EventStream:
     def _check_progress(self) -> None:
         now = self._loop.time()
         if self._is_waiting and self._deadline is not None and self._deadline <= now:
-            self._has_stalled = True
-            self._response.close()  # which ends the wait with an error
+            self.give_up()
         elif self._deadline is not None and self._deadline > now:
             self._set_alarm(self._deadline)
         else:

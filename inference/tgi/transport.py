@@ -19,11 +19,13 @@ from inference.tgi.errors import (
     Unreachable,
     error_of_response,
 )
+from inference.watch import Watch
 
 _OK = 200
 _CALL_SECONDS = 10
 _LARGEST_ANSWER_BYTES = 64 * 1024 * 1024
 _LARGEST_ERROR_BYTES = 64 * 1024
+LARGEST_METRICS_BYTES = 2 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,34 +82,46 @@ class Transport:
 
     @asynccontextmanager
     async def open_stream(
-        self, path: str, body: dict[str, object], *, request_id: str, deadline: float
+        self, path: str, body: dict[str, object], *, request_id: str, deadline: float, watch: Watch
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Posts `body` and gives the response, an event stream. Leaving the block closes the connection.
 
-        `deadline`, in the event loop's time, bounds the wait for the answer's headers only.
+        `deadline`, in the event loop's time, bounds the wait for the answer's headers only. While the block lasts,
+        what abandons the request is the business of whoever reads the response.
 
         To close it is the only way to make a model server stop. A connection whose answer was read to its end is
         kept for the next request instead.
         """
         try:
-            async with asyncio.timeout_at(deadline):
+            async with asyncio.timeout_at(deadline) as limit:
+                watch.stop_with(lambda: limit.reschedule(asyncio.get_running_loop().time()))
                 response = await self._send("POST", path, body, request_id=request_id)
         except TimeoutError as error:
             raise Stalled(f"no answer from {path} in time") from error
+        finally:
+            watch.stop_with(None)
         try:
             if response.content_type != "text/event-stream":
                 raise Misbehaved(f"the stream has the content type {response.content_type}")
             yield response
         finally:
+            watch.stop_with(None)
             response.close()
 
-    async def call(self, method: Literal["GET", "POST"], path: str, body: dict[str, object] | None = None) -> bytes:
-        """The body of a short answer. Raises `ModelServerError` for any status but 200."""
+    async def call(
+        self,
+        method: Literal["GET", "POST"],
+        path: str,
+        body: dict[str, object] | None = None,
+        *,
+        limit_bytes: int = _LARGEST_ANSWER_BYTES,
+    ) -> bytes:
+        """The body of a short answer. Raises `ModelServerError` for any status but 200, or where it is too long."""
         try:
             async with asyncio.timeout(_CALL_SECONDS):
                 response = await self._send(method, path, body)
                 try:
-                    return await _read_whole(response, _LARGEST_ANSWER_BYTES)
+                    return await _read_whole(response, limit_bytes)
                 finally:
                     response.close()
         except TimeoutError as error:
