@@ -243,6 +243,8 @@ IDEMPOTENCY_KEEP_HOURS = 24
 # Inference ------------------------------------------------------------------------------------------------------------
 
 MODEL_FLEET = env.str("MODEL_FLEET", default="large=http://127.0.0.1:8101;small=http://127.0.0.1:8102")
+HAS_MODEL_FLEET = bool(env.str("MODEL_FLEET", default=""))
+"""Whether it was said; what was not said is not brought into the catalogue's tables."""
 MODEL_API_KEY = env.str("MODEL_API_KEY", default="")
 DEFAULT_MODEL = env.str("DEFAULT_MODEL", default="")
 """The alias used when none is named; empty means the first of `MODEL_FLEET`."""
@@ -360,6 +362,14 @@ METRICS_DIRECTORY = env.str("PROMETHEUS_MULTIPROC_DIR", default="")
 WORKER_METRICS_HOST = env.str("WORKER_METRICS_HOST", default="127.0.0.1")
 WORKER_METRICS_PORT = env.int("WORKER_METRICS_PORT", default=0)
 """Where a worker answers its own numbers; 0: nowhere."""
+
+# OpenTelemetry reads its variables by itself; without an endpoint nothing of it is loaded but its no-op interface.
+TRACING = bool(
+    env.str("OTEL_EXPORTER_OTLP_ENDPOINT", default="") or env.str("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", default="")
+)
+if TRACING:
+    INSTALLED_APPS.append("chatsite.tracing.TracingConfig")
+    MIDDLEWARE.insert(MIDDLEWARE.index("chatsite.middleware.request_id") + 1, "chatsite.tracing.trace_requests")
 
 LOGGING_CONFIG = None
 configure_logging(json=env.bool("LOG_JSON", default=not DEBUG), level=env.str("LOG_LEVEL", default="INFO"))

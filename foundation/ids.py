@@ -8,3 +8,8 @@ from uuid_utils.compat import uuid7
 def new_id() -> UUID:
     """Return a fresh UUIDv7 (RFC 9562)."""
     return uuid7()
+
+
+def made_at_seconds(identifier: UUID) -> float:
+    """Return when an id of `new_id` was made: seconds since the epoch, to the millisecond, by its maker's clock."""
+    return (identifier.int >> 80) / 1000

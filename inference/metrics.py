@@ -110,23 +110,30 @@ def replica_label(url: str) -> str:
 
 
 class TokenPace:
-    """Measures the time between the tokens of one answer at one replica. One per try; call `token` for each.
+    """Measures one try: from the request, when this is made, to the first token, and on to the next ones.
 
-    One observation costs microseconds, which is too much for each of ten thousand tokens a second.
+    One observation costs microseconds, too much for each of ten thousand tokens a second: one gap in
+    `_TOKENS_PER_SAMPLE` is measured.
     """
 
-    __slots__ = ("_before", "_count", "_histogram")
+    __slots__ = ("_before", "_count", "_labels")
 
     def __init__(self, *, model: str, version: str, url: str) -> None:
-        self._histogram = INTER_TOKEN.labels(model, version, replica_label(url))
+        self._labels = model, version, replica_label(url)
         self._count = 0
-        self._before = 0.0
+        self._before = time.perf_counter()
 
     def token(self) -> None:
         """Note that a token came."""
-        self._count += 1
         phase = self._count % _TOKENS_PER_SAMPLE
-        if phase == 1:
-            self._before = time.perf_counter()
-        elif phase == 2:
-            self._histogram.observe(time.perf_counter() - self._before)
+        if phase < 2:
+            self._look_at_the_clock(is_second=phase == 1)
+        self._count += 1
+
+    def _look_at_the_clock(self, *, is_second: bool) -> None:
+        now = time.perf_counter()
+        if is_second:
+            INTER_TOKEN.labels(*self._labels).observe(now - self._before)
+        elif self._count == 0:
+            SERVER_TIME_TO_FIRST_TOKEN.labels(*self._labels).observe(now - self._before)
+        self._before = now

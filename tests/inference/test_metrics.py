@@ -10,9 +10,17 @@ def test_a_replica_is_labelled_by_its_address_and_never_by_its_credentials():
     assert replica_label("https://name:secret@gpu.example/tgi/") == "gpu.example/tgi"
 
 
-def test_the_time_between_two_tokens_is_measured_for_one_pair_in_sixteen():
+LABELS = {"model": "paced", "version": "v1", "replica": "10.0.0.7:8101"}
+
+
+def sample(name):
+    return REGISTRY.get_sample_value(name, LABELS)
+
+
+def test_of_a_try_the_first_token_and_one_gap_in_sixteen_are_measured():
     pace = TokenPace(model="paced", version="v1", url="http://10.0.0.7:8101")
+    assert sample("chat_server_time_to_first_token_seconds_count") is None
     for _ in range(33):
         pace.token()
-    labels = {"model": "paced", "version": "v1", "replica": "10.0.0.7:8101"}
-    assert REGISTRY.get_sample_value("chat_inter_token_seconds_count", labels) == 2
+    assert sample("chat_server_time_to_first_token_seconds_count") == 1
+    assert sample("chat_inter_token_seconds_count") == 2
