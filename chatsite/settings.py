@@ -52,7 +52,6 @@ if not DEBUG:
         raise ImproperlyConfigured("With DEBUG=false, ALLOWED_HOSTS must name hosts; '*' would accept any Host header.")
 
 INSTALLED_APPS = [
-    "daphne",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",

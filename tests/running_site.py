@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.db import connection
 
+from inference.fleet_seeding import apply_fleet
 from inference.testing.processes import TwinProcess
 from inference.testing.settings import TwinSettings
 
@@ -97,6 +98,9 @@ class RunningSite:
                 output.close()
 
     def start_web(self) -> None:
+        if "DATABASE_URL" not in self.environment:
+            # At once, not when a worker is up: another site may have left its fleet in this database.
+            apply_fleet(self._environment()["MODEL_FLEET"])
         command = ["-m", "chatsite.web", "-b", "127.0.0.1", "-p", str(self.port), "chatsite.asgi:application"]
         self.web = self._spawn(*command, DATABASE_POOL_SIZE="8")
         wait_until(self._answers, READY_SECONDS, "the web process")

@@ -96,6 +96,9 @@ class Plan:
     def migration(self) -> Component:
         return self._managed("migrate", "migrate", "--noinput")
 
+    def fleet_seeding(self) -> Component:
+        return self._managed("fleet", "seed_fleet")
+
     def static_collection(self) -> Component:
         return self._managed("static", "collect_changed_static")
 
@@ -165,11 +168,9 @@ class Plan:
 
     def _web(self) -> Component:
         command = (sys.executable, "-m", "chatsite.web", "-b", self.wishes.host, "-p", str(self.wishes.port))
-        # No --http-timeout: it would cut streams. Pings keep a quiet WebSocket open through proxies.
-        options = ("-v", "0", "--ping-interval", "20", "--ping-timeout", "30", "--application-close-timeout", "5")
         return Component(
             name="web",
-            command=(*command, *options, "--no-server-name", "chatsite.asgi:application"),
+            command=(*command, "chatsite.asgi:application"),
             environment={**self.environment, "DATABASE_POOL_SIZE": str(WEB_POOL_SIZE)},
             forget=self._forget_numbers,
             is_ready=partial(

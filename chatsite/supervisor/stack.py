@@ -71,6 +71,7 @@ class Stack:
         await asyncio.to_thread(self._plan.create_database)
         self._plan.tell_addresses()
         await self._run_to_end(self._plan.migration())
+        await self._run_to_end(self._plan.fleet_seeding())
 
     async def _run_to_end(self, component: Component) -> None:
         await Supervised(component, self._terminal, self._guard).run_to_end()

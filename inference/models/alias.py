@@ -2,7 +2,7 @@
 
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator
-from django.db import models
+from django.db import models, transaction
 from django.db.models import F, Q
 
 from inference.catalog import AUTO, MOST_NAME_CHARACTERS
@@ -57,6 +57,13 @@ class ModelAlias(models.Model):
                 raise ValidationError({"fallback": f"{step} would end up being replaced by itself."}, code="cycle")
             passed.add(step.pk)
             step = step.fallback
+
+    def make_default(self) -> None:
+        """Let it answer whoever chose no model."""
+        with transaction.atomic():
+            ModelAlias.objects.filter(is_default=True).exclude(pk=self.pk).update(is_default=False)
+            self.is_default = True
+            self.save(update_fields=["is_default"])
 
 
 class VersionWeight(models.Model):

@@ -13,11 +13,11 @@ from conversations.services.live_replies import LiveReplies
 from conversations.services.replies import ReplyWriter
 from foundation.redis import connect_async
 from inference.cancellation import Cancellations
-from inference.catalog import Catalog
 from inference.exceptions import InvalidFleet
 from inference.fleet import open_fleet
+from inference.fleet_seeding import CatalogFollower
 from inference.publisher import Publisher
-from inference.stored_catalog import current_catalog
+from inference.stored_catalog import HOLD_SECONDS, current_catalog
 from inference.worker import Periodic, Worker
 
 log = structlog.get_logger(__name__)
@@ -31,13 +31,15 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            catalog = current_catalog()
+            uvloop.run(self._work())
         except InvalidFleet as error:
             self.stderr.write(error.message)
             raise SystemExit(2) from error
-        uvloop.run(self._work(catalog))
 
-    async def _work(self, catalog: Catalog) -> None:
+    async def _work(self) -> None:
+        follower = CatalogFollower()
+        await follower.begin()
+        catalog = current_catalog()
         client = connect_async()
         live = LiveReplies(client)
         async with (
@@ -52,6 +54,7 @@ class Command(BaseCommand):
                 concurrency=settings.WORKER_CONCURRENCY,
                 drain_seconds=settings.WORKER_DRAIN_SECONDS,
                 periodic=(
+                    Periodic("catalog", HOLD_SECONDS, follower.follow),
                     Periodic("checkpoint", settings.CHECKPOINT_SECONDS, live.checkpoint),
                     Periodic("sweep", _SWEEP_SECONDS, live.sweep),
                     Periodic("stop_unwatched", _WATCH_SECONDS, live.stop_unwatched),
