@@ -15,7 +15,7 @@ from conversations import queries
 from conversations.models import Generation, Message
 from foundation.database import give_connection_back
 from foundation.redis import REDIS_UNREACHABLE, shared_client
-from inference import cancellation, queue, token_stream
+from inference import cancellation, metrics, queue, token_stream, tracing
 from inference.jobs import Job
 
 log = structlog.get_logger(__name__)
@@ -44,7 +44,9 @@ SELECT status FROM marked
 
 def enqueue(jobs: Iterable[Job]) -> None:
     """Offer committed generations to the workers. If Redis is away, the sweeper does it later."""
+    jobs = list(jobs)
     try:
+        tracing.carry(shared_client(), [job.generation_id for job in jobs])
         queue.enqueue(shared_client(), jobs)
     except REDIS_UNREACHABLE as error:
         log.warning("enqueue_failed", error=type(error).__name__)
@@ -72,6 +74,7 @@ def request_cancel(generation_id: UUID) -> None:
     if row is None:
         return
     if row[0] == Message.Status.CANCELLED:
+        metrics.CANCELS.labels("queued").inc()
         _announce_end(generation_id)
     else:
         _announce(generation_id)

@@ -13,6 +13,7 @@ from conversations.services import attempts, generations
 from conversations.services.answering import Answer
 from conversations.services.attempts import Attempt
 from conversations.services.live_replies import LiveReplies, LiveReply
+from conversations.services.observation import Observation, observed
 from conversations.services.outcomes import Outcome, done_event, failure_event
 from foundation.database import DATABASE_UNREACHABLE, in_database
 from foundation.redis import REDIS_UNREACHABLE
@@ -22,6 +23,7 @@ from inference.catalog import Catalog
 from inference.exceptions import UnknownModel
 from inference.fleet import Fleet
 from inference.jobs import Job
+from inference.permits import Permit
 from inference.publisher import Publisher, TokenStreamWriter
 from inference.tgi.errors import InvalidRequest, ModelServerError
 from inference.token_stream import Fenced
@@ -42,7 +44,7 @@ class ReplyWriter:
     publisher: Publisher
     live: LiveReplies
 
-    async def __call__(self, job: Job, cancellation: Cancellation) -> None:
+    async def __call__(self, job: Job, cancellation: Cancellation, permit: Permit) -> None:
         try:
             attempt = await in_database(attempts.claim, job.generation_id)
         except DATABASE_UNREACHABLE as error:
@@ -57,12 +59,13 @@ class ReplyWriter:
         reply = LiveReply(attempt, writer, cancellation)
         self.live.add(reply)
         try:
-            await self._see_to_the_end(reply)
+            async with observed(self.client, job, attempt) as observation:
+                await self._see_to_the_end(reply, permit, observation)
         finally:
             self.live.remove(reply)
 
-    async def _see_to_the_end(self, reply: LiveReply) -> None:
-        answer = Answer(reply, self.catalog, self.fleet)
+    async def _see_to_the_end(self, reply: LiveReply, permit: Permit, observation: Observation) -> None:
+        answer = Answer(reply, self.catalog, self.fleet, permit)
         try:
             outcome = await self._write(reply, answer)
         except Fenced:
@@ -74,7 +77,11 @@ class ReplyWriter:
                 await self._hand_over(reply)
                 return
             outcome = await answer.cancelled()
+        permit.tokens_in, permit.tokens_out = outcome.tokens_in, answer.decoded_tokens
+        # The model server may begin the next answer while this one is stored.
+        await permit.release()
         if await self._finish(reply.attempt, outcome):
+            observation.ended(outcome)
             await self._tell_the_end(reply, outcome)
 
     async def _write(self, reply: LiveReply, answer: Answer) -> Outcome:
