@@ -46,11 +46,6 @@ def recent_conversations(
     return page_of(items, limit, lambda last: Cursor(last.id, last.updated_at))
 
 
-def branch_to(conversation_id: UUID, message_id: UUID | None) -> list[Message]:
-    """Return the path from the first message to this one. Where the tree is damaged, the readable end of the path."""
-    return _messages(_path_to(conversation_id, message_id))
-
-
 def active_branch(conversation: Conversation) -> list[Message]:
     """Return the branch that is shown; without a mark, the one that ends in the newest message."""
     return _messages(_active_path(conversation))

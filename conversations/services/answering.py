@@ -13,7 +13,6 @@ from conversations.models import Message
 from conversations.services.attempts import Attempt
 from conversations.services.live_replies import LiveReply
 from conversations.services.outcomes import Outcome
-from foundation.database import in_database
 from foundation.text import made_storable
 from inference.catalog import Catalog
 from inference.events import Finished, Piece, Reasoning, StreamEvent
@@ -50,7 +49,9 @@ class Answer:
         """
         attempt, writer = self.reply.attempt, self.reply.writer
         model = self.catalog.find(attempt.model)
-        self.prompt = await in_database(assemble, attempt.conversation_id, attempt.question_id, attempt.instructions)
+        self.prompt = assemble(attempt.path, attempt.instructions)
+        if attempt.is_path_cut:
+            self._notice_once(*_TRIMMED)
         if writer.text:
             self.decoded_tokens = await self._decoded_by_others(self.fleet.of(model.replicas))
         so_far = Progress(writer.text, self.decoded_tokens)

@@ -17,6 +17,11 @@ def make_generation(conversation=None, *, status="queued", content="", question=
     answer = Message.objects.create(
         conversation=conversation, parent=asked, role="assistant", status=status, content=content
     )
+    return generation_of(answer, **fields)
+
+
+def generation_of(answer, **fields) -> Generation:
+    """Make the generation of an answer that there is."""
     values = {
         "priority_class": "free",
         "model": "small",
@@ -25,7 +30,11 @@ def make_generation(conversation=None, *, status="queued", content="", question=
         **fields,
     }
     return Generation.objects.create(
-        message=answer, conversation=conversation, user=conversation.user, status=status, **values
+        message=answer,
+        conversation=answer.conversation,
+        user=answer.conversation.user,
+        status=answer.status,
+        **values,
     )
 
 

@@ -4,8 +4,10 @@ import pytest
 
 from conversations.context.assemble import assemble
 from conversations.models import Conversation, Message
+from conversations.services import attempts
 from inference.messages import ChatMessage
 from tests.accounts.factories import make_user
+from tests.inference.core.factories import generation_of
 
 pytestmark = pytest.mark.django_db
 
@@ -31,8 +33,15 @@ def branch(conversation, *turns, parent=None):
     return messages
 
 
+def prompt(conversation, question, instructions=""):
+    """Claim an answer to the question, and return what the model is asked."""
+    answer = Message.objects.create(conversation=conversation, parent=question, role="assistant", status="queued")
+    attempt = attempts.claim(generation_of(answer).pk)
+    return assemble(attempt.path, instructions)
+
+
 def said(conversation, question, instructions=""):
-    return [(m.role, m.content) for m in assemble(conversation.pk, question.pk, instructions)]
+    return [(m.role, m.content) for m in prompt(conversation, question, instructions)]
 
 
 def test_the_prompt_is_the_path_to_the_question(conversation):
@@ -83,8 +92,8 @@ def test_roles_alternate_whatever_failed(conversation):
 def test_the_prompt_only_grows_at_its_end(conversation):
     turns = [("user", "one"), ("assistant", "1"), ("user", "two"), ("assistant", "2"), ("user", "three")]
     messages = branch(conversation, *turns)
-    earlier = assemble(conversation.pk, messages[2].pk, "i")
-    later = assemble(conversation.pk, messages[4].pk, "i")
+    earlier = prompt(conversation, messages[2], "i")
+    later = prompt(conversation, messages[4], "i")
     assert later[: len(earlier)] == earlier
 
 
@@ -95,10 +104,12 @@ def test_a_question_of_another_conversation_yields_nothing_of_it(conversation):
 
 def test_a_long_branch_takes_few_queries(conversation, django_assert_max_num_queries):
     *_, question = branch(conversation, *[("user", "q"), ("assistant", "a")] * 100, ("user", "last"))
-    with django_assert_max_num_queries(4):
-        assert len(assemble(conversation.pk, question.pk, "")) == 201
+    answer = Message.objects.create(conversation=conversation, parent=question, role="assistant", status="queued")
+    generation = generation_of(answer)
+    with django_assert_max_num_queries(1):
+        assert len(assemble(attempts.claim(generation.pk).path, "")) == 201
 
 
 def test_the_messages_are_what_a_model_server_takes(conversation):
     (question,) = branch(conversation, ("user", "one"))
-    assert assemble(conversation.pk, question.pk, "") == (ChatMessage("user", "one"),)
+    assert prompt(conversation, question) == (ChatMessage("user", "one"),)
