@@ -13,7 +13,6 @@ from prometheus_client import Counter, Gauge, Histogram
 
 _WAIT_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 _TOKEN_BUCKETS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
-_LAG_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
 _TOKENS_PER_SAMPLE: Final = 16
 
 # Waiting --------------------------------------------------------------------------------------------------------------
@@ -91,15 +90,6 @@ PERMITS_CAPACITY = Gauge(
 REPLICAS = Gauge("chat_replicas", "Replicas by state.", ["model", "state"], multiprocess_mode="livemostrecent")
 PROBES = Counter("chat_probes", "Probes of replicas.", ["replica", "result"])
 EJECTIONS = Counter("chat_ejections", "Replicas that were put out of service, by why.", ["replica", "reason"])
-
-# Processes ------------------------------------------------------------------------------------------------------------
-
-EVENT_LOOP_LAG = Histogram(
-    "chat_event_loop_lag_seconds",
-    "How much later than due a process's event loop ran what was due.",
-    ["process"],
-    buckets=_LAG_BUCKETS,
-)
 
 
 @lru_cache(maxsize=4096)
