@@ -16,7 +16,8 @@ from tests.running_site import ROOT
 DOCUMENT = ROOT / "docs" / "performance.md"
 _COLUMNS = (
     "cancels", "answers/s", "call to closed connection", "call to 204", "call to `done`",
-    "not stopped", "wrong text or count", "left open", "left under way", "load average",
+    "not stopped", "wrong text or count", "left open", "left under way",
+    "web CPU each, ms", "worker CPU each, ms", "load average",
 )  # fmt: skip
 
 
@@ -25,6 +26,7 @@ def main(arguments: Sequence[str]) -> None:
     described = machine.describe()
     with running_product() as product:
         accounts = product.make_accounts(options.count)
+        before = product.read_meter().cpu_seconds
         stoppings = uvloop.run(
             stop_all(
                 product.port,
@@ -34,10 +36,13 @@ def main(arguments: Sequence[str]) -> None:
                 seed=options.seed,
             )
         )
+        cpu = {part: seconds - before[part] for part, seconds in product.read_meter().cpu_seconds.items()}
         load_average = os.getloadavg()[0]
         checked = check(product, stoppings)
     text = (
-        report.described(described) + "\n" + report.plain_table(_COLUMNS, [_row(checked, options.rate, load_average)])
+        report.described(described)
+        + "\n"
+        + report.plain_table(_COLUMNS, [_row(checked, options.rate, cpu, load_average)])
     )
     print(text)
     if options.write:
@@ -56,7 +61,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _row(checked: Checked, rate: float, load_average: float) -> list[str]:
+def _row(checked: Checked, rate: float, cpu_seconds: dict[str, float], load_average: float) -> list[str]:
     return [
         f"{checked.count:,}",
         f"{rate:g}",
@@ -64,5 +69,6 @@ def _row(checked: Checked, rate: float, load_average: float) -> list[str]:
         report.quantiles(Quantiles.of(checked.answered_ms)),
         report.quantiles(Quantiles.of(checked.done_ms)),
         *map(str, (checked.not_stopped, checked.wrong, checked.left_open, checked.left_under_way)),
+        *(f"{cpu_seconds[part] / checked.count * 1000:.0f}" for part in ("web", "worker")),
         f"{load_average:.1f}",
     ]
