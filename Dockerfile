@@ -17,5 +17,4 @@ RUN SECRET_KEY=only-to-collect-the-static-files-while-the-image-is-being-built A
     python manage.py collectstatic --noinput --verbosity 0
 USER chat
 EXPOSE 8000
-CMD ["python", "-m", "chatsite.web", "-b", "0.0.0.0", "-p", "8000", "-v", "0", "--ping-interval", "20", "--ping-timeout", "30", \
-     "--application-close-timeout", "5", "--no-server-name", "chatsite.asgi:application"]
+CMD ["python", "-m", "chatsite.web", "-b", "0.0.0.0", "-p", "8000", "chatsite.asgi:application"]

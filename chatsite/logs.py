@@ -42,7 +42,7 @@ def configure_logging(*, json: bool, level: str) -> None:
             "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "structured"}},
             "root": {"handlers": ["stderr"], "level": level},
             "loggers": {
-                "daphne": {"level": "WARNING"},
+                "uvicorn": {"level": "ERROR"},
                 "django.request": {"filters": ["leave-out-readiness"]},
                 "django.channels.server": {"level": "WARNING"},
                 "httpx": {"level": "WARNING"},

@@ -1,24 +1,92 @@
-"""Runs the web server, on uvloop and paced: `python -m chatsite.web` takes daphne's arguments.
+"""Runs the web server, uvicorn on uvloop: `python -m chatsite.web chatsite.asgi:application`."""
 
-Daphne makes its event loop when it is imported, so the policy comes first.
-"""
-
+import argparse
 import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from socket import socket
 
+import uvicorn
 import uvloop
+from uvicorn.server import HANDLED_SIGNALS
 
-asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
+from chatsite.web_protocols import HttpProtocol, WebSocketProtocol
 
-from daphne.cli import CommandLineInterface  # noqa: E402
+PING_SECONDS = 20.0
+"""Pings keep a quiet WebSocket open through proxies."""
+PONG_SECONDS = 30.0
+MOST_SOCKET_MESSAGE_BYTES = 65_536
+GRACE_SECONDS = 3.5
+"""How long requests that have begun may go on once the process is told to stop."""
+LAST_SECONDS = 1.0
+"""How long they then have to notice that they were cut off."""
 
-from chatsite.pacing import PacedServer  # noqa: E402
+
+class WebServer(uvicorn.Server):
+    """Uvicorn's server, which ends in order and in time."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Let a signal end the server, and no more: uvicorn would raise it again afterwards."""
+        loop = asyncio.get_running_loop()
+        for number in HANDLED_SIGNALS:
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        yield
+
+    async def shutdown(self, sockets: list[socket] | None = None) -> None:
+        """Take no more requests, end the streams, let the rest finish; cut off what has not."""
+        for server in self.servers:
+            server.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GRACE_SECONDS):
+                await self._finish_tasks()
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LAST_SECONDS):
+                await self._finish_tasks()
+
+    async def _finish_tasks(self) -> None:
+        while self.server_state.tasks:
+            await asyncio.wait(list(self.server_state.tasks))
 
 
-class WebServer(CommandLineInterface):  # type: ignore[misc]  # daphne is untyped
-    """Daphne's command line, with our server behind it."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Serve until a signal comes."""
+    options = _options(arguments)
+    config = uvicorn.Config(
+        options.application,
+        host=options.host,
+        port=options.port,
+        uds=options.unix_socket,
+        loop="none",
+        http=HttpProtocol,
+        ws=WebSocketProtocol,
+        ws_max_size=MOST_SOCKET_MESSAGE_BYTES,
+        ws_ping_interval=PING_SECONDS,
+        ws_ping_timeout=PONG_SECONDS,
+        ws_per_message_deflate=False,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        # The application reads what a trusted proxy forwards, where the settings say that there is one.
+        proxy_headers=False,
+        server_header=False,
+    )
+    config.load()  # while no event loop runs: what is imported may use the database
+    uvloop.run(WebServer(config).serve())
 
-    server_class = PacedServer
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m chatsite.web", description=__doc__)
+    parser.add_argument("-b", "--bind", dest="host", default="127.0.0.1", metavar="ADDRESS")
+    parser.add_argument("-p", "--port", type=int, default=8000)
+    parser.add_argument("-u", "--unix-socket", metavar="PATH", help="listen there instead")
+    parser.add_argument("application", metavar="MODULE:NAME", help="such as chatsite.asgi:application")
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":
-    WebServer.entrypoint()
+    main()

@@ -117,7 +117,10 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is
         async with aclosing(follow(snapshot, after=after, limits=limits)) as events:
             async for event in events:
                 if not isinstance(event, KeepAlive):
-                    await self.send(text_data=_with_ids(generation_id, event))
+                    try:
+                        await self.send(text_data=_with_ids(generation_id, event))
+                    except OSError:
+                        return  # the socket is gone; `disconnect` is on its way
 
     async def _refuse(self, generation_id: UUID, code: str, message: str, *, retryable: bool = False) -> None:
         await self._send(

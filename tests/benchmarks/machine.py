@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-_PACKAGES = ("Django", "daphne", "redis", "psycopg", "aiohttp", "uvloop")
+_PACKAGES = ("Django", "uvicorn", "redis", "psycopg", "aiohttp", "uvloop")
 
 
 def describe() -> dict[str, str]:
