@@ -1,10 +1,10 @@
 """Which models a user may choose, and what is known of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from foundation.redis import REDIS_UNREACHABLE, shared_client
-from inference.catalog import AUTO, Catalog, Model
+from inference.catalog import AUTO, Capabilities, Catalog, Model, ModelVersion, Prices
 from inference.exceptions import UnknownModel
 from inference.fleet import ReplicaReport, read_reports
 from inference.stored_catalog import current_catalog
@@ -12,13 +12,19 @@ from inference.stored_catalog import current_catalog
 
 @dataclass(frozen=True, slots=True)
 class ModelOnOffer:
-    """A model as it is shown. `is_ready` says whether one of its replicas answers; `context_tokens` is its window."""
+    """A model as it is shown. `is_ready` says whether one of its replicas answers; `context_tokens` is its window.
+
+    Where it has several versions, it promises what each of them can keep, at the price of the most used one.
+    """
 
     alias: str
     is_default: bool
     is_ready: bool
     context_tokens: int | None
+    max_answer_tokens: int | None
     served_model: str | None
+    capabilities: Capabilities
+    prices: Prices
 
 
 def models_on_offer() -> list[ModelOnOffer]:
@@ -55,16 +61,42 @@ def window_tokens() -> Callable[[str], int | None]:
     return find
 
 
+def most_answer_tokens(alias: str) -> int | None:
+    """Return the longest answer that every version of the model may give; `None` where none is limited.
+
+    Raise `UnknownModel`.
+    """
+    return _smallest(version.max_answer_tokens for version in _in_use(current_catalog().find(alias)))
+
+
 def _on_offer(model: Model, catalog: Catalog, reports: dict[str, ReplicaReport]) -> ModelOnOffer:
+    versions = _in_use(model)
     known = [reports[replica.url] for replica in model.replicas if replica.url in reports]
-    windows = [report.max_total_tokens for report in known if report.max_total_tokens]
+    windows = [report.max_total_tokens for report in known] + [version.context_tokens for version in versions]
+    abilities = [version.capabilities for version in versions]
     return ModelOnOffer(
         alias=model.alias,
         is_default=model.alias == catalog.default_alias,
         is_ready=any(report.is_healthy for report in known),
-        context_tokens=min(windows, default=None),
+        context_tokens=_smallest(windows),
+        max_answer_tokens=_smallest(version.max_answer_tokens for version in versions),
         served_model=next((report.model_id for report in known if report.model_id), None),
+        capabilities=Capabilities(
+            tools=all(each.tools for each in abilities),
+            vision=all(each.vision for each in abilities),
+            reasoning=all(each.reasoning for each in abilities),
+        ),
+        prices=max(versions, key=lambda version: version.weight).prices,
     )
+
+
+def _in_use(model: Model) -> list[ModelVersion]:
+    """Return the versions that get conversations: those without weight only where there is no other."""
+    return [version for version in model.versions if version.weight] or list(model.versions)
+
+
+def _smallest(numbers: Iterable[int | None]) -> int | None:
+    return min((number for number in numbers if number), default=None)
 
 
 def _reports() -> dict[str, ReplicaReport]:

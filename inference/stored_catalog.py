@@ -21,6 +21,7 @@ from inference.catalog import (
     Prices,
     Replica,
     ServerKind,
+    is_server_address,
     parse_fleet,
 )
 from inference.models import ModelAlias, VersionWeight
@@ -112,10 +113,14 @@ def _parsed(text: str, default_alias: str) -> Catalog:
 
 
 def _versions(alias: ModelAlias) -> Iterator[ModelVersion]:
-    for share in alias.shares.all():
-        replicas = tuple(_replicas(share))
-        if replicas:
+    shares = list(alias.shares.all())
+    if not shares:
+        _tell_once(alias.name, "it has no version")
+    for share in shares:
+        if replicas := tuple(_replicas(share)):
             yield _version(share, replicas)
+        else:
+            _tell_once(share.version.name, "it has no replica")
 
 
 def _version(share: VersionWeight, replicas: tuple[Replica, ...]) -> ModelVersion:
@@ -136,7 +141,16 @@ def _version(share: VersionWeight, replicas: tuple[Replica, ...]) -> ModelVersio
 
 def _replicas(share: VersionWeight) -> Iterator[Replica]:
     for row in share.version.replicas.all():
+        # Forms and constraints keep these out; what came past them is one replica's fault, not the product's.
+        if row.kind not in ServerKind or not is_server_address(row.url):
+            _tell_once(row.url, "it has no address or no protocol that is known here")
+            continue
         yield Replica(row.url, ServerKind(row.kind), row.weight, row.permits, row.is_draining)
+
+
+@lru_cache(maxsize=256)
+def _tell_once(what: str, why: str) -> None:
+    log.warning("left_out_of_catalog", what=what, why=why)
 
 
 def _default_alias(aliases: list[ModelAlias], models: tuple[Model, ...]) -> str:

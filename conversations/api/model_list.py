@@ -12,6 +12,22 @@ from conversations.api.conversations import user_of
 from conversations.models_on_offer import ModelOnOffer, models_on_offer
 
 
+class CapabilitiesSerializer(serializers.Serializer[Any]):
+    """What a model can do beside writing text."""
+
+    tools = serializers.BooleanField()
+    vision = serializers.BooleanField()
+    reasoning = serializers.BooleanField()
+
+
+class PricesSerializer(serializers.Serializer[Any]):
+    """What a million tokens cost, in the site's currency."""
+
+    tokens_in = serializers.DecimalField(12, 4, help_text="Read.")
+    tokens_cached = serializers.DecimalField(12, 4, help_text="Read from the prefix cache.")
+    tokens_out = serializers.DecimalField(12, 4, help_text="Written.")
+
+
 class ModelSerializer(serializers.Serializer[Any]):
     """A model, with the fields that OpenAI's clients know and some more."""
 
@@ -23,6 +39,11 @@ class ModelSerializer(serializers.Serializer[Any]):
     context_size = serializers.IntegerField(
         allow_null=True, help_text="Tokens that prompt and answer may have together; null while no server has told it."
     )
+    max_answer_tokens = serializers.IntegerField(
+        allow_null=True, help_text="The longest answer, in tokens; null where the model sets no limit of its own."
+    )
+    capabilities = CapabilitiesSerializer()
+    prices = PricesSerializer()
     is_default = serializers.BooleanField(help_text="Whether `auto` means this model.")
     is_ready = serializers.BooleanField(help_text="Whether one of its servers answers now.")
 
@@ -54,6 +75,9 @@ def _shown(model: ModelOnOffer, tier: str) -> dict[str, Any]:
         "owned_by": "organization",
         "tier": tier,
         "context_size": model.context_tokens,
+        "max_answer_tokens": model.max_answer_tokens,
+        "capabilities": CapabilitiesSerializer(model.capabilities).data,
+        "prices": PricesSerializer(model.prices).data,
         "is_default": model.is_default,
         "is_ready": model.is_ready,
     }

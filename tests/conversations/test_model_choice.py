@@ -1,11 +1,18 @@
 """Which model answers."""
 
+from decimal import Decimal
+
 import orjson
 import pytest
 
-from conversations.models_on_offer import alias_to_use, models_on_offer
+from conversations.models_on_offer import alias_to_use, models_on_offer, most_answer_tokens, window_tokens
 from foundation.redis import key, shared_client
+from inference.catalog import Capabilities
 from inference.exceptions import UnknownModel
+from inference.fleet_seeding import apply_fleet
+from inference.models import ModelAlias, ModelVersion, Replica, VersionWeight
+from inference.stored_catalog import forget_catalog
+from tests.accounts.factories import bearer, make_key, make_user
 
 LARGE, SMALL = "http://127.0.0.1:8101", "http://127.0.0.1:8102"
 
@@ -51,3 +58,56 @@ def test_what_is_known_of_a_model_comes_from_the_workers_reports():
     large, small = models_on_offer()
     assert (large.is_ready, large.context_tokens, large.served_model) == (True, 8192, "Org/Large")
     assert (small.is_ready, small.context_tokens, small.served_model) == (False, None, None)
+
+
+def test_a_model_promises_what_each_of_its_versions_can_keep():
+    apply_fleet(f"large={LARGE}")
+    facts = {
+        "context_tokens": 4096,
+        "max_answer_tokens": 800,
+        "has_tools": True,
+        "has_vision": True,
+        "price_out": "0.6",
+    }
+    ModelVersion.objects.filter(name="large").update(**facts)
+    canary = ModelVersion.objects.create(name="next", context_tokens=9000, max_answer_tokens=500, has_tools=True)
+    Replica.objects.create(version=canary, url=SMALL)
+    share = VersionWeight.objects.create(alias=ModelAlias.objects.get(name="large"), version=canary, weight=5)
+    forget_catalog()
+    report(LARGE, is_healthy=True, max_total_tokens=8192)
+    [large] = models_on_offer()
+    assert (large.context_tokens, large.max_answer_tokens) == (4096, 500)
+    assert large.capabilities == Capabilities(tools=True)
+    assert large.prices.tokens_out == Decimal("0.6")
+    assert (most_answer_tokens("large"), window_tokens()("large")) == (500, 4096)
+
+    VersionWeight.objects.filter(pk=share.pk).update(weight=0)
+    forget_catalog()
+    assert most_answer_tokens("large") == 800, "what gets no conversation limits none"
+
+
+def test_a_server_with_a_smaller_window_than_its_version_says_limits_the_model():
+    apply_fleet(f"large={LARGE}")
+    ModelVersion.objects.update(context_tokens=9000)
+    report(LARGE, is_healthy=True, max_total_tokens=8192)
+    assert window_tokens()("large") == 8192
+    assert most_answer_tokens("large") is None
+
+
+def test_the_api_tells_what_a_model_can_do_and_what_it_costs(client):
+    apply_fleet(f"large={LARGE};small={SMALL}")
+    ModelVersion.objects.filter(name="large").update(has_tools=True, max_answer_tokens=800, price_in="1.5")
+    key = make_key(make_user())
+    large, small = client.get("/v1/models", headers=bearer(key)).json()["data"]
+    assert large["capabilities"] == {"tools": True, "vision": False, "reasoning": False}
+    assert large["prices"] == {"tokens_in": "1.5000", "tokens_cached": "0.0000", "tokens_out": "0.0000"}
+    assert (large["max_answer_tokens"], small["max_answer_tokens"]) == (800, None)
+
+
+def test_a_stranger_who_wants_an_unknown_model_is_told_which_there_are(client):
+    apply_fleet(f"large={LARGE};small={SMALL}")
+    answer = client.post(
+        "/v1/conversations", {"model": "huge"}, content_type="application/json", headers=bearer(make_key(make_user()))
+    )
+    assert answer.status_code == 404
+    assert answer.json()["error"]["details"] == {"allowed": ["auto", "large", "small"]}

@@ -33,6 +33,10 @@ def test_a_replica_of_two_models_is_one_replica():
     assert len(parse_fleet("a=http://x;b=http://x,http://y").replicas()) == 2
 
 
+def test_an_address_that_is_named_twice_is_one_replica():
+    assert len(parse_fleet("a=http://x,http://x/").models[0].versions[0].replicas) == 1
+
+
 def test_an_unknown_model_is_refused_with_those_there_are():
     with pytest.raises(UnknownModel) as refused:
         parse_fleet(FLEET).find("huge")
@@ -57,6 +61,10 @@ def test_an_unknown_model_is_refused_with_those_there_are():
         ("small=http://a:99999", "'http://a:99999'"),
         ("small=http://[::1", "'http://[::1'"),
         ("small=http://a;small=http://b", "small more than once"),
+        ("small=http://a;large=openai+http://a", "'http://a' both with and without 'openai+'"),
+        (f"{'x' * 101}=http://a", "xxx"),
+        (f"small=http://{'a' * 200}", "is not an address"),
+        ("small=http://a b", "'http://a b'"),
     ],
 )
 def test_a_faulty_part_is_named(text, part):
