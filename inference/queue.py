@@ -1,101 +1,121 @@
-"""The queue of generations: a Redis stream per priority class, most urgent first, with ageing.
+"""The queue of generations: by model and class, shared fairly between users, and taken together with a permit.
 
 It is a hint, never the truth: whoever takes a job claims the generation in the database, and a sweeper enqueues again
-what the queue has forgotten. So taking removes the entry at once, and enqueueing what already waits does nothing.
+what the queue has forgotten. So taking removes the job at once, and enqueueing what already waits does nothing.
+
+Classes are strict. Within one the user goes next for whom the fewest tokens were written (the virtual token counter of
+Sheng et al., "Fairness in Serving Large Language Models", OSDI 2024). One take in five may go, out of turn, to a user
+whose turn has been due for long: so the least urgent class moves too, and nobody waits behind newcomers for ever.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import batched
+from typing import Any
 from uuid import UUID
 
 import redis.asyncio
 from redis import Redis
 
-from foundation.redis import key
+from inference import lua
 from inference.jobs import PRIORITY_CLASSES, Job
+from inference.permits import PERMIT_SECONDS, Offer, holders_by_url, offers_as_json
 
 AGEING_SECONDS = 15
-"""A job that has waited this long counts as one class more urgent; twice as long, two."""
-
-_ENQUEUE = """
-local waiting = redis.call('HGET', KEYS[2], ARGV[1])
-local place = waiting and string.match(waiting, ' (.+)$')
-if place and #redis.call('XRANGE', KEYS[1], place, place) > 0 then return 0 end
-local entry = redis.call('XADD', KEYS[1], '*', 'id', ARGV[1])
-redis.call('HSET', KEYS[2], ARGV[1], ARGV[2] .. ' ' .. entry)
-redis.call('PUBLISH', ARGV[3], '')
-return 1
-"""
-
-_TAKE = """
-local time = redis.call('TIME')
-local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local best, best_rank, best_entry
-for i = 2, #KEYS do
-  local head = redis.call('XRANGE', KEYS[i], '-', '+', 'COUNT', 1)[1]
-  if head then
-    local waited = now - tonumber(string.match(head[1], '^(%d+)'))
-    local rank = (i - 2) - math.floor(waited / tonumber(ARGV[1]))
-    if not best or rank < best_rank then best, best_rank, best_entry = i, rank, head end
-  end
-end
-if not best then return false end
-redis.call('XDEL', KEYS[best], best_entry[1])
-redis.call('HDEL', KEYS[1], best_entry[2][2])
-return {best - 2, best_entry[2][2]}
-"""
-
-_POSITION = """
-local waiting = redis.call('HGET', KEYS[1], ARGV[1])
-if not waiting then return -1 end
-local class, entry = string.match(waiting, '^(%d+) (.+)$')
-if not class then return -1 end
-local ahead = 0
-for i = 0, tonumber(class) - 1 do ahead = ahead + redis.call('XLEN', KEYS[i + 2]) end
-return ahead + #redis.call('XRANGE', KEYS[tonumber(class) + 2], '-', entry, 'COUNT', 10000)
-"""
-
-_VERSION = 1
+"""A user whose turn has been due for so long counts as one class more urgent; twice as long, two."""
+UNKNOWN_MODEL_SECONDS = 5
+"""Jobs of a model that a worker's catalogue does not name wait so long for one that does; then they are ended."""
+_MOST_JOBS_AT_ONCE = 100
 
 
-def _waiting_key() -> str:
-    return key(_VERSION, "queue", "waiting")
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a worker got, and how many requests each replica that was looked at has, all workers together."""
+
+    jobs: list[Job]
+    holders: dict[str, int]
 
 
-def _class_key(priority_class: str) -> str:
-    return key(_VERSION, "queue", priority_class)
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a job waits: 1 is next. The wait is not known while no worker reports a replica that could take it."""
 
-
-def _all_keys() -> list[str]:
-    return [_waiting_key(), *map(_class_key, PRIORITY_CLASSES)]
+    position: int
+    expected_wait_seconds: float | None
 
 
 def wake_channel() -> str:
-    """Return the channel on which workers hear that something was enqueued."""
-    return key(_VERSION, "queue", "wake")
+    """Return the channel on which workers hear that there may be something to take."""
+    return lua.wake_channel()
 
 
 def enqueue(client: Redis, jobs: Iterable[Job]) -> None:
-    """Add the jobs that do not wait yet, in one round trip."""
-    pipeline = client.pipeline(transaction=False)
-    for job in jobs:
-        rank = PRIORITY_CLASSES.index(job.priority_class)
-        keys = [_class_key(job.priority_class), _waiting_key()]
-        pipeline.eval(_ENQUEUE, len(keys), *keys, str(job.generation_id), str(rank), wake_channel())
-    pipeline.execute()
+    """Add the jobs that do not wait yet."""
+    for some in batched(jobs, _MOST_JOBS_AT_ONCE, strict=False):
+        lua.run(client, "enqueue", *(word for job in some for word in _words(job)))
 
 
-async def take(client: "redis.asyncio.Redis") -> Job | None:
-    """Remove and return the most urgent job, or `None` where nothing waits."""
-    keys = _all_keys()
-    found = await client.eval(_TAKE, len(keys), *keys, str(AGEING_SECONDS * 1000))
-    if not found:
+def remove(client: Redis, generation_ids: Sequence[UUID]) -> None:
+    """Take jobs out that are no longer wanted."""
+    if generation_ids:
+        lua.run(client, "remove", *map(str, generation_ids))
+
+
+async def take(
+    client: "redis.asyncio.Redis",
+    offers: Mapping[str, Sequence[Offer]],
+    *,
+    worker: str,
+    most: int,
+) -> Taken:
+    """Remove and return up to `most` jobs, the next ones first, each with a permit of one of its model's `offers`.
+
+    `offers` names every model of the catalogue; where a model has none that is free, its jobs wait. A job that is past
+    its deadline, or of a model that is not named, comes without a permit.
+    """
+    jobs, holders = await lua.run_async(
+        client,
+        "take",
+        most,
+        AGEING_SECONDS * 1000,
+        round(PERMIT_SECONDS * 1000),
+        worker,
+        UNKNOWN_MODEL_SECONDS * 1000,
+        offers_as_json(offers),
+    )
+    return Taken([_job(words) for words in jobs], holders_by_url(holders))
+
+
+async def place(client: "redis.asyncio.Redis", generation_id: UUID) -> Place | None:
+    """Return where a job waits; `None` for one that does not."""
+    found = await lua.run_async(client, "place", str(generation_id))
+    if found is None:
         return None
-    rank, generation_id = found
-    return Job(UUID(generation_id.decode()), PRIORITY_CLASSES[int(rank)])
+    position, wait_ms = map(int, found)
+    return Place(position, None if wait_ms < 0 else wait_ms / 1000)
 
 
-async def position(client: "redis.asyncio.Redis", generation_id: UUID) -> int | None:
-    """Return a waiting job's place, 1 for the next one; `None` for one that does not wait."""
-    keys = _all_keys()
-    place = int(await client.eval(_POSITION, len(keys), *keys, str(generation_id)))
-    return place if place > 0 else None
+def waiting_count(client: Redis) -> int:
+    """Return how many jobs wait."""
+    count: Any = client.hlen(f"{lua.base_key()}:jobs")
+    return int(count)
+
+
+def _words(job: Job) -> tuple[str | int, ...]:
+    deadline = f"{job.deadline.timestamp():.6f}"
+    return str(job.generation_id), job.model, job.rank, str(job.user_id), job.estimated_tokens, deadline
+
+
+def _job(words: Sequence[Any]) -> Job:
+    generation_id, model, rank, user_id, estimate, deadline, waited_ms, url = words
+    return Job(
+        UUID(generation_id.decode()),
+        PRIORITY_CLASSES[int(rank)],
+        model.decode(),
+        UUID(user_id.decode()),
+        deadline=datetime.fromtimestamp(float(deadline), UTC),
+        estimated_tokens=int(estimate),
+        permit_url=url.decode() or None,
+        waited_seconds=int(waited_ms) / 1000,
+    )

@@ -1,10 +1,13 @@
-"""The inference worker: takes jobs, runs the handler on each, and hears when one is to stop. Knows no conversation."""
+"""The inference worker: takes jobs with their permits, runs the handler on each, and hears when one is to stop.
+
+It knows no conversation.
+"""
 
 import asyncio
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -12,15 +15,22 @@ import redis.asyncio
 import structlog
 
 from foundation.redis import REDIS_UNREACHABLE, key
-from inference import queue
+from inference import overload, queue
 from inference.cancellation import Cancellation, Cancellations, Why, cancel_channel
 from inference.jobs import Job
+from inference.permits import Offer, Permit, Permits
 
 log = structlog.get_logger(__name__)
 
-type Handler = Callable[[Job, Cancellation], Awaitable[None]]
+type Handler = Callable[[Job, Cancellation, Permit], Awaitable[None]]
 """Writes one generation. It returns when that has ended, one way or another; what it raises is a fault, and logged."""
 
+type Offers = Callable[[], Mapping[str, Sequence[Offer]]]
+"""Says for each model which replicas may be used now, and with how many permits."""
+
+_MOST_TAKEN = 16
+_MOST_OFFERS = 16
+_PERMITS_SECONDS = 1.0
 _LOOK_AGAIN_SECONDS = 1.0
 _RETRY_SECONDS = 0.5
 _HEARTBEAT_SECONDS = 1.0
@@ -43,6 +53,8 @@ class Worker:
     client: "redis.asyncio.Redis"
     handler: Handler
     cancellations: Cancellations
+    permits: Permits
+    offers: Offers
     concurrency: int
     drain_seconds: float
     periodic: tuple[Periodic, ...] = ()
@@ -59,8 +71,8 @@ class Worker:
         """Work until stopped."""
         async with asyncio.TaskGroup() as background:
             tasks = [background.create_task(self._listen(), name="listen")]
-            tasks.append(background.create_task(self._repeat(self._heartbeat), name="heartbeat"))
-            tasks += [background.create_task(self._repeat(p), name=p.name) for p in self.periodic]
+            periodic = (*self._own_periodic, *self.periodic)
+            tasks += [background.create_task(self._repeat(each), name=each.name) for each in periodic]
             await self._take_for_ever()
             await self._drain()
             for task in tasks:
@@ -70,18 +82,30 @@ class Worker:
     async def _take_for_ever(self) -> None:
         while not self._is_stopping:
             self._something_changed.clear()
-            job = None
+            wanted = min(self.concurrency - len(self._running), _MOST_TAKEN)
             try:
-                if len(self._running) < self.concurrency:
-                    job = await queue.take(self.client)
+                taken = await self._take(wanted) if wanted > 0 else 0
             except REDIS_UNREACHABLE as error:
                 log.warning("queue_unreachable", error=type(error).__name__)
                 await asyncio.sleep(_RETRY_SECONDS)
                 continue
-            if job is None:
+            if taken < wanted or wanted <= 0:
                 await self._wait_for_change()
-            else:
-                self._begin(job)
+
+    async def _take(self, most: int) -> int:
+        """Begin what waits and has a permit; return how much that was."""
+        offers = {alias: self._least_loaded(some) for alias, some in self.offers().items()}
+        taken = await queue.take(self.client, offers, worker=self.permits.worker, most=most)
+        self.permits.note(taken.holders)
+        for job in taken.jobs:
+            self._begin(job)
+        return len(taken.jobs)
+
+    def _least_loaded(self, offers: Sequence[Offer]) -> Sequence[Offer]:
+        """Return as many replicas as are worth being looked at in one call."""
+        if len(offers) <= _MOST_OFFERS:
+            return offers
+        return sorted(offers, key=lambda offer: self.permits.held(offer.url) / max(1, offer.permits))[:_MOST_OFFERS]
 
     async def _wait_for_change(self) -> None:
         try:
@@ -101,12 +125,15 @@ class Worker:
 
     async def _run_job(self, job: Job) -> None:
         structlog.contextvars.bind_contextvars(generation_id=str(job.generation_id))
+        permit = self.permits.open(job)
         try:
             with self.cancellations.opened(job.generation_id) as cancellation:
-                await self.handler(job, cancellation)
+                await self.handler(job, cancellation, permit)
         except Exception:
             # The lease runs out and the sweeper gives the generation to a worker again.
             log.exception("generation_crashed")
+        finally:
+            await permit.release()
 
     async def _drain(self) -> None:
         if self._running:
@@ -148,8 +175,24 @@ class Worker:
             await asyncio.sleep(max(0.0, work.every_seconds - (time.monotonic() - began)))
 
     @property
-    def _heartbeat(self) -> Periodic:
-        return Periodic("heartbeat", _HEARTBEAT_SECONDS, self._say_alive)
+    def _own_periodic(self) -> tuple[Periodic, ...]:
+        return (
+            Periodic("heartbeat", _HEARTBEAT_SECONDS, self._say_alive),
+            Periodic("permits", _PERMITS_SECONDS, self._keep_permits),
+        )
+
+    async def _keep_permits(self) -> None:
+        offers = self.offers()
+        await self.permits.renew({offer.url for some in offers.values() for offer in some})
+        if self._is_stopping:
+            return
+        counts = {alias: sum(offer.permits for offer in some) for alias, some in offers.items()}
+        try:
+            await overload.report_capacity(
+                self.client, self.permits.worker, concurrency=self.concurrency, permits=counts
+            )
+        except REDIS_UNREACHABLE as error:
+            log.warning("capacity_not_reported", error=type(error).__name__)
 
     async def _say_alive(self) -> None:
         try:
@@ -163,6 +206,7 @@ class Worker:
     async def _say_goodbye(self) -> None:
         try:
             await self.client.zrem(workers_key(), worker_name())
+            await overload.withdraw_capacity(self.client, self.permits.worker)
         except REDIS_UNREACHABLE:
             return
 

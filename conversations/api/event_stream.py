@@ -13,7 +13,7 @@ stored message's `content`.
 | event | data, beside `type` |
 | --- | --- |
 | `start` | `generation_id, conversation_id, user_message_id, message_id, model, limits {requests_remaining, tokens_remaining}` |
-| `queued` | `position, deadline`; only when it waits |
+| `queued` | `position, deadline, expected_wait_seconds` (null where not known); only when it waits |
 | `token` | `text` |
 | `reasoning` | `text`; from models that think aloud |
 | `notice` | `code, message` |

@@ -19,6 +19,7 @@ from inference.events import Finished, Piece, Reasoning, StreamEvent
 from inference.failover import Chosen, Progress, stream_answer
 from inference.fleet import Fleet, ReplicaState
 from inference.messages import ChatMessage, ChatRequest, SamplingOptions
+from inference.permits import Permit
 from inference.tgi.errors import ModelServerError
 
 _COUNT_SECONDS = 2.0
@@ -33,6 +34,7 @@ class Answer:
     reply: LiveReply
     catalog: Catalog
     fleet: Fleet
+    permit: Permit
     prompt: tuple[ChatMessage, ...] = ()
     decoded_tokens: int = 0
     decoded_before: int = 0

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from operator import itemgetter
 from typing import Any
 from uuid import UUID
@@ -15,7 +15,7 @@ from django.utils import timezone
 from accounts import usage
 from conversations.models import Generation, Message
 from conversations.services.outcomes import Outcome
-from inference.jobs import Job
+from inference.jobs import Job, estimated_tokens
 from inference.messages import ChatMessage, Role
 
 MOST_ATTEMPTS = 5
@@ -113,16 +113,19 @@ WITH lost AS (
   WHERE message_id IN (
     SELECT message_id FROM conversations_generation
     WHERE status = 'running' AND lease_expires_at < now() LIMIT %(count)s FOR UPDATE SKIP LOCKED)
-  RETURNING message_id, priority_class
+  RETURNING *
 ), forgotten AS (
   UPDATE conversations_generation SET enqueued_at = now()
   WHERE message_id IN (
     SELECT message_id FROM conversations_generation
     WHERE status = 'queued' AND enqueued_at < now() - make_interval(secs => %(forgotten)s)
     ORDER BY message_id LIMIT %(count)s FOR UPDATE SKIP LOCKED)
-  RETURNING message_id, priority_class
+  RETURNING *
 )
-SELECT * FROM lost UNION ALL SELECT * FROM forgotten
+SELECT message_id, priority_class, model, user_id,
+  CASE WHEN attempt = 0 THEN deadline ELSE now() + make_interval(secs => %(patience)s) END,
+  (options ->> 'max_tokens')::int
+FROM (SELECT * FROM lost UNION ALL SELECT * FROM forgotten) AS waiting
 """
 
 
@@ -263,12 +266,24 @@ def hand_over(attempt: Attempt, text: str, *, first_token_at: datetime | None = 
         if not ours:
             return None
         Message.objects.filter(pk=attempt.generation_id).update(content=text)
-        priority_class = Generation.objects.values_list("priority_class", flat=True).get(pk=attempt.generation_id)
-    return Job(attempt.generation_id, priority_class)
+        generation = Generation.objects.only("priority_class").get(pk=attempt.generation_id)
+    return Job(
+        attempt.generation_id,
+        generation.priority_class,
+        attempt.model,
+        attempt.user_id,
+        timezone.now() + timedelta(seconds=settings.QUEUE_DEADLINE_SECONDS),
+        _estimate(attempt.options.get("max_tokens")),
+    )
 
 
 def lost_jobs() -> list[Job]:
     """Return what no worker holds: running ones whose lease ran out, queued ones that the queue may have forgotten."""
     with connection.cursor() as cursor:
-        cursor.execute(_REQUEUE, {"count": _SWEEP_COUNT, "forgotten": _FORGOTTEN_SECONDS})
-        return [Job(generation_id, priority_class) for generation_id, priority_class in cursor.fetchall()]
+        patience = settings.QUEUE_DEADLINE_SECONDS
+        cursor.execute(_REQUEUE, {"count": _SWEEP_COUNT, "forgotten": _FORGOTTEN_SECONDS, "patience": patience})
+        return [Job(*row, _estimate(most_tokens)) for *row, most_tokens in cursor.fetchall()]
+
+
+def _estimate(most_tokens: int | None) -> int:
+    return estimated_tokens(0, most_tokens or settings.MAX_ANSWER_TOKENS)

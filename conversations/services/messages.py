@@ -27,7 +27,7 @@ from conversations.services.conversations import new_conversation
 from conversations.services.idempotency import digest_of
 from foundation.ids import new_id
 from foundation.text import is_storable, truncated
-from inference.jobs import Job
+from inference.jobs import Job, estimated_tokens
 
 _TITLE_CHARACTERS = 60
 
@@ -156,7 +156,7 @@ def _write(
     Message.objects.bulk_create([question, answer] if is_new_question else [answer])
     generation = _queued_generation(user, answer, request)
     _show(conversation, question, answer)
-    job = Job(generation_id, generation.priority_class)
+    job = _job(generation, len(question.content))
     transaction.on_commit(lambda: generations.enqueue([job]), robust=True)
     transaction.on_commit(lambda: _tell_others(user.id, conversation.id, question.id, answer.id), robust=True)
     return generation
@@ -174,6 +174,17 @@ def _queued_generation(user: User, answer: Message, request: _Request) -> Genera
         queued_at=answer.created_at,
         enqueued_at=answer.created_at,
         deadline=answer.created_at + timedelta(seconds=settings.QUEUE_DEADLINE_SECONDS),
+    )
+
+
+def _job(generation: Generation, characters: int) -> Job:
+    return Job(
+        generation.pk,
+        generation.priority_class,
+        generation.model,
+        generation.user_id,
+        generation.deadline,
+        estimated_tokens(characters, generation.options["max_tokens"]),
     )
 
 

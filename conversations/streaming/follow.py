@@ -14,6 +14,7 @@ from foundation.database import DATABASE_UNREACHABLE, in_database
 from foundation.redis import REDIS_UNREACHABLE
 from inference import token_stream
 from inference.positions import BEGINNING, DONE_ORDINAL, FIRST_WORKER_ORDINAL, START_ORDINAL, Position, text_from
+from inference.queue import Place
 from inference.token_stream import Batch, StreamedEvent, token_event
 
 log = structlog.get_logger(__name__)
@@ -151,13 +152,19 @@ class _Followed:
         }
         return self._own(Position(0, START_ORDINAL), "start", data)
 
-    def queued_event(self, place: int) -> StreamedEvent | None:
+    def queued_event(self, place: Place) -> StreamedEvent | None:
         """Return the event that tells the place in the queue; nothing once a worker has begun."""
         position = Position(0, max(self.position.ordinal, START_ORDINAL) + 1)
         if self.position.offset or position.ordinal >= FIRST_WORKER_ORDINAL:
             return None
         deadline = self.snapshot.deadline.isoformat().replace("+00:00", "Z")
-        return self._own(position, "queued", {"type": "queued", "position": place, "deadline": deadline})
+        data = {
+            "type": "queued",
+            "position": place.position,
+            "deadline": deadline,
+            "expected_wait_seconds": place.expected_wait_seconds,
+        }
+        return self._own(position, "queued", data)
 
     def deleted_event(self) -> StreamedEvent:
         data = {"type": "error", "code": "not_found", "message": "The conversation was deleted.", "retryable": False}

@@ -25,6 +25,7 @@ from foundation.database import DATABASE_UNREACHABLE, in_database
 from foundation.redis import REDIS_UNREACHABLE, connect_async
 from inference import queue, token_stream
 from inference.positions import BEGINNING, Position
+from inference.queue import Place
 
 log = structlog.get_logger(__name__)
 
@@ -47,7 +48,7 @@ class Feed:
     is_interrupted: bool = False
     announced: Position = BEGINNING
     look_at: float = 0.0
-    place: int | None = None
+    place: Place | None = None
 
     def look_again(self) -> None:
         for reader in self.readers:
@@ -217,7 +218,7 @@ class Hub:
             return [_BEYOND_ALL] * len(feeds)
 
     async def _tell_place(self, feed: Feed) -> None:
-        place = await queue.position(self.client, feed.generation_id)
+        place = await queue.place(self.client, feed.generation_id)
         if place is None or place == feed.place:
             return
         feed.place = place

@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass
 
+from inference.queue import Place
 from inference.token_stream import Batch
 
 MOST_PENDING_BYTES = 256 * 1024
@@ -17,9 +18,9 @@ class LookAgain:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The generation waits in the queue; `place` 1 is next."""
+    """The generation waits in the queue."""
 
-    place: int
+    place: Place
 
 
 class Reader:
@@ -47,7 +48,7 @@ class Reader:
         self._pending_bytes = 0
         self._push(LookAgain())
 
-    def tell_place(self, place: int) -> None:
+    def tell_place(self, place: Place) -> None:
         self._push(Waiting(place))
 
     def _push(self, what: Batch | LookAgain | Waiting) -> None:

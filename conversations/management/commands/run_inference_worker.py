@@ -2,6 +2,8 @@
 
 import asyncio
 import signal
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import structlog
@@ -13,12 +15,14 @@ from conversations.services.live_replies import LiveReplies
 from conversations.services.replies import ReplyWriter
 from foundation.redis import connect_async
 from inference.cancellation import Cancellations
+from inference.catalog import Catalog
 from inference.exceptions import InvalidFleet
-from inference.fleet import open_fleet
+from inference.fleet import Fleet, open_fleet
 from inference.fleet_seeding import CatalogFollower
+from inference.permits import Offer, Permits
 from inference.publisher import Publisher
 from inference.stored_catalog import HOLD_SECONDS, current_catalog
-from inference.worker import Periodic, Worker
+from inference.worker import Periodic, Worker, worker_name
 
 log = structlog.get_logger(__name__)
 
@@ -51,6 +55,8 @@ class Command(BaseCommand):
                 client=client,
                 handler=ReplyWriter(client, catalog, fleet, publisher, live),
                 cancellations=Cancellations(),
+                permits=Permits(client, worker_name()),
+                offers=partial(_offers, fleet, catalog),
                 concurrency=settings.WORKER_CONCURRENCY,
                 drain_seconds=settings.WORKER_DRAIN_SECONDS,
                 periodic=(
@@ -66,3 +72,15 @@ class Command(BaseCommand):
             log.info("worker_ready", models=[model.alias for model in catalog.models])
             await worker.run()
             log.info("worker_stopped")
+
+
+def _offers(fleet: Fleet, catalog: Catalog) -> Mapping[str, Sequence[Offer]]:
+    """Return the healthy replicas of each model."""
+    return {
+        model.alias: [
+            Offer(state.replica.url, state.replica.permits)
+            for state in fleet.of(model.replicas)
+            if state.is_healthy and not state.replica.is_draining
+        ]
+        for model in catalog.models
+    }

@@ -12,6 +12,7 @@ from inference.model_server import ServerInfo
 from inference.openai_compatible import OpenAICompatibleClient
 from inference.tgi.client import model_session
 from tests.inference.core.factories import make_attempt
+from tests.inference.core.jobs import open_permit
 from tests.inference.tgi.scripted_server import delta, scripted_server, stream_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 SERVED = ServerInfo("org/served-model", None, None, None, None, None)
 
 
-async def test_an_openai_compatible_server_is_asked_for_the_model_that_it_serves(publisher):
+async def test_an_openai_compatible_server_is_asked_for_the_model_that_it_serves(publisher, client):
     attempt = await in_database(make_attempt, model="small")
     reply = LiveReply(attempt, publisher.writer(attempt.generation_id, attempt.number), Cancellation())
     async with (
@@ -29,7 +30,7 @@ async def test_an_openai_compatible_server_is_asked_for_the_model_that_it_serves
         replica = Replica(server.url, ServerKind.OPENAI_COMPATIBLE)
         state = ReplicaState(replica, OpenAICompatibleClient(server.url, session=session), SERVED)
         catalog = Catalog((Model("small", (ModelVersion("small", (replica,)),)),), "small")
-        await Answer(reply, catalog, Fleet({replica: state})).write()
+        await Answer(reply, catalog, Fleet({replica: state}), open_permit(client)).write()
     assert reply.writer.text == "Hi"
     assert reply.first_token_at is not None
     (exchange,) = server.exchanges

@@ -17,7 +17,7 @@ from conversations.services.attempts import LiveText
 from conversations.services.conversations import delete
 from conversations.services.outcomes import Outcome
 from foundation.ids import new_id
-from inference.jobs import Job
+from inference.jobs import Job, estimated_tokens
 from inference.messages import ChatMessage
 from tests.accounts.factories import make_user
 from tests.inference.core.factories import expire_lease, generation_of, make_attempt, make_generation, read_generation
@@ -255,7 +255,9 @@ def test_a_zombie_changes_nothing_after_the_end_either():
 
 def test_what_is_handed_over_waits_again_with_its_text():
     attempt = make_attempt(priority_class="plus")
-    assert attempts.hand_over(attempt, "So far") == Job(attempt.generation_id, "plus")
+    job = attempts.hand_over(attempt, "So far")
+    assert (job.generation_id, job.priority_class, job.model) == (attempt.generation_id, "plus", "small")
+    assert job.user_id == attempt.user_id
     assert attempts.hand_over(attempt, "again") is None
     heir = attempts.claim(attempt.generation_id)
     assert (heir.number, heir.checkpointed_text) == (2, "So far")
@@ -265,7 +267,8 @@ def test_an_expired_lease_gives_the_generation_back_once():
     attempt = make_attempt(priority_class="plus")
     assert attempts.lost_jobs() == []
     expire_lease(attempt.generation_id)
-    assert attempts.lost_jobs() == [Job(attempt.generation_id, "plus")]
+    (job,) = attempts.lost_jobs()
+    assert (job.generation_id, job.priority_class, job.user_id) == (attempt.generation_id, "plus", attempt.user_id)
     assert attempts.lost_jobs() == []
     assert attempts.claim(attempt.generation_id).number == 2
 
@@ -274,8 +277,18 @@ def test_what_the_queue_may_have_forgotten_is_offered_again_but_not_at_once():
     generation = make_generation()
     assert attempts.lost_jobs() == []
     Generation.objects.update(enqueued_at=timezone.now() - timedelta(seconds=10))
-    assert attempts.lost_jobs() == [Job(generation.pk, "free")]
+    generation.refresh_from_db()
+    assert attempts.lost_jobs() == [
+        Job(generation.pk, "free", "small", generation.user_id, generation.deadline, estimated_tokens(0, 100))
+    ]
     assert attempts.lost_jobs() == []
+
+
+def test_what_had_begun_gets_the_whole_time_to_be_begun_again():
+    attempt = make_attempt(deadline=timezone.now() - timedelta(seconds=1))
+    expire_lease(attempt.generation_id)
+    (job,) = attempts.lost_jobs()
+    assert job.deadline > timezone.now() + timedelta(seconds=60)
 
 
 def test_what_has_ended_is_never_offered_again():

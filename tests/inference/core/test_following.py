@@ -15,11 +15,11 @@ from conversations.streaming.hub import close_hub, current_hub
 from foundation.database import in_database
 from foundation.redis import connect
 from inference import queue, token_stream
-from inference.jobs import Job
 from inference.positions import DONE_ORDINAL, Position
 from inference.token_stream import Batch, encode_batch, token_event
 from tests.inference.core.factories import make_generation, read_generation, read_snapshot
 from tests.inference.core.following import follower, written_reply
+from tests.inference.core.jobs import make_job
 from tests.inference.core.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -234,10 +234,11 @@ async def test_followers_of_a_deleted_conversation_are_told():
 
 async def test_who_waits_is_told_the_place_and_the_end_of_the_wait(sync_client):
     generation = await in_database(make_generation)
-    queue.enqueue(sync_client, [Job((await in_database(make_generation)).pk, "free"), Job(generation.pk, "free")])
+    queue.enqueue(sync_client, [make_job(), make_job(generation_id=generation.pk)])
     async with follower(generation.pk) as reader:
         await until(lambda: "queued" in reader.types)
         assert b'"position":2' in reader.events[-1].data
+        assert b'"expected_wait_seconds":null' in reader.events[-1].data
         await in_database(request_cancel, generation.pk)
         await reader.end()
     assert reader.types == ["start", "queued", "done"]

@@ -5,12 +5,12 @@ from contextlib import asynccontextmanager
 
 import pytest_asyncio
 
-from foundation.ids import new_id
 from foundation.redis import connect, connect_async
 from inference import cancellation, queue
 from inference.cancellation import Cancellations, Stopped, Why
-from inference.jobs import Job
+from inference.permits import Permits
 from inference.worker import Periodic, Worker, worker_name, workers_key
+from tests.inference.core.jobs import PLENTY, make_job
 from tests.inference.core.waiting import until
 
 
@@ -23,7 +23,7 @@ class Handler:
         self.ended = {}
         self.may_end = asyncio.Event()
 
-    async def __call__(self, job, cancellation):
+    async def __call__(self, job, cancellation, permit):
         self.in_hand.append(job)
         self.most_at_once = max(self.most_at_once, len(self.in_hand))
         try:
@@ -37,13 +37,22 @@ class Handler:
 
 
 def jobs(count):
-    return [Job(new_id(), "free") for _ in range(count)]
+    return [make_job() for _ in range(count)]
 
 
 @asynccontextmanager
-async def working(client, handler, *, concurrency=4, drain_seconds=5.0, periodic=()):
+async def working(client, handler, *, offers=PLENTY, concurrency=4, drain_seconds=5.0, periodic=()):
     """Run a worker while the block lasts; then it must end by itself."""
-    worker = Worker(client, handler, Cancellations(), concurrency, drain_seconds, periodic)
+    worker = Worker(
+        client,
+        handler,
+        Cancellations(),
+        Permits(client, "worker"),
+        lambda: offers,
+        concurrency,
+        drain_seconds,
+        periodic,
+    )
     running = asyncio.create_task(worker.run())
     try:
         yield worker
@@ -71,7 +80,7 @@ async def test_no_more_jobs_are_in_hand_than_allowed(client, sync_client, handle
     queue.enqueue(sync_client, jobs(10))
     async with working(client, handler, concurrency=3):
         await until(lambda: len(handler.in_hand) == 3)
-        assert sync_client.xlen(queue._class_key("free")) == 7
+        assert queue.waiting_count(sync_client) == 7
         handler.may_end.set()
         await until(lambda: len(handler.ended) == 10)
     assert handler.most_at_once == 3
@@ -80,7 +89,7 @@ async def test_no_more_jobs_are_in_hand_than_allowed(client, sync_client, handle
 async def test_a_handler_that_crashes_takes_nobody_with_it(client, sync_client):
     done = []
 
-    async def handler(job, cancellation):
+    async def handler(job, cancellation, permit):
         done.append(job)
         if len(done) % 2:
             raise ZeroDivisionError
@@ -110,7 +119,7 @@ async def test_a_job_enqueued_again_does_not_take_the_first_one_out_of_reach(cli
     (twice,) = jobs(1)
     begun, stopped = [], asyncio.Event()
 
-    async def handler(job, cancellation):
+    async def handler(job, cancellation, permit):
         begun.append(job)
         if len(begun) == 1:
             try:
@@ -137,7 +146,7 @@ async def test_stopping_lets_the_work_in_hand_end_and_takes_no_more(client, sync
         worker.stop()
         handler.may_end.set()
     assert list(handler.ended.values()) == ["whole"]
-    assert sync_client.xlen(queue._class_key("free")) == 2
+    assert queue.waiting_count(sync_client) == 2
 
 
 async def test_what_does_not_end_in_time_is_handed_over(client, sync_client, handler):
