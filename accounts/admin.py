@@ -47,7 +47,9 @@ class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]
 class TierAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     """The tier of new accounts cannot be deleted."""
 
-    list_display = ("name", "priority_class", "requests_per_window", "window_seconds", "max_answer_tokens")
+    list_display = (
+        "name", "priority_class", "requests_per_window", "window_seconds", "max_answer_tokens", "uses_answer_cache",
+    )  # fmt: skip
 
     def has_delete_permission(self, request: HttpRequest, obj: Tier | None = None) -> bool:
         return super().has_delete_permission(request, obj) and (obj is None or obj.pk != settings.DEFAULT_TIER)

@@ -13,6 +13,10 @@ class Tier(models.Model):
     requests_per_window = models.PositiveIntegerField(help_text="Messages that may be sent within one window.")
     window_seconds = models.PositiveIntegerField(default=3 * 3600)
     max_answer_tokens = models.PositiveIntegerField(default=1024)
+    uses_answer_cache = models.BooleanField(
+        default=False,
+        help_text="Whether first messages may be answered from the answer cache, where the site has one.",
+    )
 
     def __str__(self) -> str:
         return self.name
