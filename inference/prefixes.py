@@ -43,7 +43,8 @@ def prefix_of(messages: Sequence[ChatMessage]) -> Prefix:
 
     A prompt of 200,000 tokens costs 0.6 ms, one of 2,000 tokens 0.04.
     """
-    hashing, hashes, position = sha256(), [], 0
+    hashing, position = sha256(), 0
+    hashes: list[int] = []
     for piece in _rendered(messages):
         rest = memoryview(piece)
         while len(hashes) < MOST_BLOCKS and position + len(rest) >= BLOCK_ENDS[len(hashes)]:

@@ -1,19 +1,18 @@
 """Which replica answers: the one that holds the prompt's beginning, unless it has too much to do already."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from inference.catalog import Model, ModelVersion, Replica
-from inference.fleet import Fleet, ReplicaState
+from inference.catalog import Model, ModelVersion
 from inference.prefix_table import PrefixTable
 from inference.prefixes import Prefix
 
 MOST_ORDERED = 8
 """How many replicas a decision names: where none of so many takes the request, it is time to decide again."""
-LOAD_RATIO = 1.25
-LOAD_SLACK = 2.0
+LOAD_RATIO = 2.0
+LOAD_SLACK = 4.0
 _LEAST_WEIGHT = 1e-6
 _MOST_SEEDS = 10_000
 _MOST_DRAWN = 32
@@ -41,7 +40,7 @@ class Router:
         """Return URLs, best first, 8 at most: who holds most of the prefix, then who has least to do.
 
         A replica's load is what it would have in flight with this request, divided by its weight. One that holds the
-        whole prefix is passed over where that is more than 1.25 times the least plus 2, one that holds less of it
+        whole prefix is passed over where that is more than twice the least plus 4, one that holds less of it
         sooner; one without a free permit comes last. `hint` is the replica that wrote the previous answer: it is taken
         to hold all but the end, as far as the table does not know better.
         """
@@ -78,12 +77,11 @@ class Router:
             return []
         least = min(loads)
         found: list[tuple[float, float, float, int]] = []
-        for index, each in enumerate(candidates):
-            if (share := shares.get(each.url)) is None or loads[index] == math.inf:
-                continue
+        for index in [index for index, each in enumerate(candidates) if each.url in shares]:
+            each, load, share = candidates[index], loads[index], shares[candidates[index].url]
             slack = (LOAD_RATIO - 1) * least + LOAD_SLACK / (each.weight or _LEAST_WEIGHT)
-            if loads[index] <= least + share * slack:
-                found.append((-share, loads[index], self._draw(each, key), index))
+            if load < math.inf and load <= least + share * slack:
+                found.append((-share, load, self._draw(each, key), index))
         return [index for *_, index in sorted(found)]
 
     def _least_loaded(self, candidates: Sequence[Candidate], loads: list[float], key: int) -> list[int]:
@@ -151,13 +149,3 @@ def _arrival(bits: int, weight: float) -> float:
     Weighted rendezvous hashing; https://datatracker.ietf.org/doc/draft-ietf-bess-weighted-hrw/
     """
     return -math.log((bits + 1) / 2.0**64) / (weight if weight > 0 else _LEAST_WEIGHT)
-
-
-def choose(fleet: Fleet, model: Model, *, failed: Collection[Replica] = ()) -> ReplicaState:
-    """Return the healthy replica of the model with the fewest requests in flight.
-
-    One that has just `failed` this very request comes last, and an unhealthy one is still better than none: its
-    refusal costs a moment and it may be back.
-    """
-    states = fleet.of(model.replicas)
-    return min(states, key=lambda state: (state.replica in failed, not state.is_healthy, state.in_flight))
