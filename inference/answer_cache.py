@@ -1,7 +1,7 @@
 """What a model has answered to a whole prompt before, kept in Redis for a while: off unless a site asks for it.
 
 Whoever looks up or keeps an answer has made sure that nothing in the prompt is one user's own. `scope` names those
-among whom an answer may be shared; nothing crosses from one scope to another. Redis may lose all of it: that costs time.
+among whom an answer may be shared; nothing crosses from one scope to another. Redis may lose all: that costs time only.
 """
 
 import asyncio
@@ -41,6 +41,8 @@ class KnownAnswer:
     text: str
     tokens_in: int
     tokens_out: int
+    model_version: str
+    """As it was recorded."""
 
 
 def digest_of(source: Source, messages: Sequence[ChatMessage], options: SamplingOptions, *, scope: str) -> str:

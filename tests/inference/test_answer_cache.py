@@ -13,7 +13,9 @@ from tests.inference.core.stores import OwnValkey
 PROMPT = (ChatMessage("system", "Be brief."), ChatMessage("user", "What is a prime number?"))
 OPTIONS = SamplingOptions(256, temperature=0)
 SOURCE = Source("small-2", "org/small", "abc123")
-ANSWER = KnownAnswer("A number with two divisors. \N{WHITE SMILING FACE}", tokens_in=12, tokens_out=7)
+ANSWER = KnownAnswer(
+    "A number with two divisors. \N{WHITE SMILING FACE}", tokens_in=12, tokens_out=7, model_version="small-2"
+)
 DIGEST = digest_of(SOURCE, PROMPT, OPTIONS, scope="free")
 
 
