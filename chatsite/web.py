@@ -11,6 +11,7 @@ import uvloop
 from uvicorn.server import HANDLED_SIGNALS
 
 from chatsite.web_protocols import HttpProtocol, WebSocketProtocol
+from foundation import event_loop
 
 PING_SECONDS = 20.0
 """Pings keep a quiet WebSocket open through proxies."""
@@ -76,7 +77,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         server_header=False,
     )
     config.load()  # while no event loop runs: what is imported may use the database
-    uvloop.run(WebServer(config).serve())
+    uvloop.run(_serve(config))
+
+
+async def _serve(config: uvicorn.Config) -> None:
+    async with event_loop.watched("web"):
+        await WebServer(config).serve()
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
