@@ -1,10 +1,8 @@
 """The product as it runs for people: web and worker processes on the test stores, the twin as its model server."""
 
 import os
-import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -19,31 +17,14 @@ from django.db import connection
 from inference.fleet_seeding import apply_fleet
 from inference.testing.processes import TwinProcess
 from inference.testing.settings import TwinSettings
+from tests.own_processes import ROOT, free_port, wait_until
 
-ROOT = Path(__file__).resolve().parent.parent
 READY_SECONDS = 60
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def database_url_of_the_test() -> str:
     """The address of the database that the running test uses."""
     return urlsplit(os.environ["DATABASE_URL"])._replace(path=f"/{connection.settings_dict['NAME']}").geturl()
-
-
-def wait_until(condition, seconds: float = 20, what: str = "condition"):
-    """Return the condition's first true value."""
-    deadline = time.monotonic() + seconds
-    while True:
-        if value := condition():
-            return value
-        if time.monotonic() > deadline:
-            raise AssertionError(f"{what} did not come true within {seconds} s")
-        time.sleep(0.02)
 
 
 @dataclass

@@ -14,7 +14,7 @@ import psutil
 
 from inference.testing.processes import TwinProcess
 from inference.testing.settings import TwinSettings
-from tests.running_site import ROOT, free_port, wait_until
+from tests.own_processes import ROOT, free_port, wait_until
 
 READY_SECONDS = 90
 COMMANDS = {
