@@ -67,7 +67,7 @@ class Router:
         """Return what share of the prefix each replica holds, as far as is known, by URL."""
         shares = {url: depth / len(prefix) for url, depth in self._table.holders(prefix).items()}
         if hint:
-            shares[hint] = max(shares.get(hint, 0.0), 1 - 1 / (len(prefix) + 1))
+            shares[hint] = max(shares.get(hint, 0.0), 1 - 1 / (len(prefix) + 2))
         return shares
 
     def _warm(
