@@ -43,8 +43,8 @@ INTER_TOKEN = Histogram(
 )
 QUEUE_LENGTH = Gauge(
     "chat_queue_length",
-    "Messages that wait for a worker.",
-    ["priority_class"],
+    "Messages that wait for a model server.",
+    ["model", "priority_class"],
     multiprocess_mode="livemostrecent",
 )
 

@@ -102,6 +102,15 @@ def waiting_count(client: Redis) -> int:
     return int(count)
 
 
+async def lengths(client: "redis.asyncio.Redis", models: Sequence[str]) -> dict[tuple[str, str], int]:
+    """Return how many jobs wait by model and class, in one round trip."""
+    names = [(model, priority_class) for model in models for priority_class in PRIORITY_CLASSES]
+    pipeline = client.pipeline(transaction=False)
+    for model, priority_class in names:
+        pipeline.zcard(f"{lua.base_key()}:waiting:{model}:{PRIORITY_CLASSES.index(priority_class)}")
+    return dict(zip(names, await pipeline.execute(), strict=True))
+
+
 def _words(job: Job) -> tuple[str | int, ...]:
     deadline = f"{job.deadline.timestamp():.6f}"
     return str(job.generation_id), job.model, job.rank, str(job.user_id), job.estimated_tokens, deadline

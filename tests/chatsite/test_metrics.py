@@ -25,7 +25,7 @@ COUNT = """
 from inference.metrics import ANSWERS, ANSWERS_UNDER_WAY, QUEUE_LENGTH
 ANSWERS.labels("small", "v1", "stop").inc(3)
 ANSWERS_UNDER_WAY.set(2)
-QUEUE_LENGTH.labels("free").set(7)
+QUEUE_LENGTH.labels("small", "free").set(7)
 """
 
 
@@ -39,7 +39,7 @@ def numbers(text: bytes) -> dict[tuple, float]:
 
 
 STOPPED = ("chat_answers_total", ("finish_reason", "stop"), ("model", "small"), ("version", "v1"))
-WAITING = ("chat_queue_length", ("priority_class", "free"))
+WAITING = ("chat_queue_length", ("model", "small"), ("priority_class", "free"))
 
 
 @pytest.fixture
