@@ -6,16 +6,13 @@ from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass
 
 import psycopg
-from django.conf import settings
 from django.db import connection
 
 from chatsite.celery import celery_workers_key
 from chatsite.metrics import COMPONENT_UP
 from foundation.redis import REDIS_UNREACHABLE, connect_async
-from inference.catalog import Replica
-from inference.fleet import client_of
+from inference.fleet_reports import ReplicaReport, read_reports_async
 from inference.stored_catalog import current_catalog, refresh_catalog
-from inference.tgi.client import model_session
 from inference.worker import workers_key
 
 PROBE_SECONDS = 1.5
@@ -71,23 +68,18 @@ class ReadinessCache:
 
 async def probe() -> Readiness:
     """Ask everything at once; what does not answer in time is down."""
-    api_key = settings.MODEL_API_KEY or None
-    async with model_session() as session, asyncio.TaskGroup() as probes:
+    async with asyncio.TaskGroup() as probes:
         database = probes.create_task(_in_time(_database_answers()))
         # What it finds is for the next probe: this one does not wait for a database that says nothing.
         probes.create_task(_in_time(_catalog_is_read()))
         signs_of_life = probes.create_task(_signs_of_life())
-        replicas = {
-            name: probes.create_task(_in_time(client_of(replica, session=session, api_key=api_key).is_healthy()))
-            for name, replica in _named_replicas()
-        }
-    redis, worker, celery = signs_of_life.result()
+    redis, worker, celery, reports = signs_of_life.result()
     return Readiness(
         database=database.result(),
         redis=redis,
         worker=worker,
         celery=celery,
-        replicas={name: task.result() for name, task in replicas.items()},
+        replicas={name: url in reports and reports[url].is_healthy for name, url in _named_replicas()},
     )
 
 
@@ -114,8 +106,9 @@ async def _database_answers() -> bool:
     return True
 
 
-async def _signs_of_life() -> tuple[bool, bool, bool]:
-    """Return whether Redis answers, and whether a worker and a Celery worker said there lately that they live."""
+async def _signs_of_life() -> tuple[bool, bool, bool, dict[str, ReplicaReport]]:
+    """Return whether Redis answers, whether a worker and a Celery worker said there lately that they live, and what
+    the workers say of the replicas: they know them better than a question from here could tell."""
     client = connect_async()
     now = time.time()
     try:
@@ -123,14 +116,15 @@ async def _signs_of_life() -> tuple[bool, bool, bool]:
             pipeline.zcount(workers_key(), now - WORKER_ALIVE_SECONDS, "+inf")
             pipeline.zcount(celery_workers_key(), now - CELERY_ALIVE_SECONDS, "+inf")
             workers, celery_workers = await pipeline.execute()
+            reports = await read_reports_async(client)
     except REDIS_UNREACHABLE:
-        return False, False, False
+        return False, False, False, {}
     finally:
         await client.aclose()
-    return True, workers > 0, celery_workers > 0
+    return True, workers > 0, celery_workers > 0, reports
 
 
-def _named_replicas() -> Iterator[tuple[str, Replica]]:
+def _named_replicas() -> Iterator[tuple[str, str]]:
     for model in current_catalog().models:
         for place, replica in enumerate(model.replicas, start=1):
-            yield f"{model.alias}/{place}", replica
+            yield f"{model.alias}/{place}", replica.url

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from foundation.redis import REDIS_UNREACHABLE, shared_client
 from inference.catalog import AUTO, Capabilities, Catalog, Model, ModelVersion, Prices
 from inference.exceptions import UnknownModel
-from inference.fleet import ReplicaReport, read_reports
+from inference.fleet_reports import ReplicaReport, read_reports
 from inference.stored_catalog import current_catalog
 
 

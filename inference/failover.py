@@ -1,19 +1,23 @@
 """One answer, from as many replicas as it takes."""
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from itertools import count
 
 import structlog
 
-from inference import router
-from inference.catalog import Model, Replica
+from inference.catalog import Model, ModelVersion, Replica
 from inference.events import Finished, Piece, StreamEvent
-from inference.fleet import Fleet, ReplicaState
+from inference.fleet import Fleet
 from inference.messages import ChatRequest
-from inference.tgi.errors import GenerationFailed, ModelServerError
+from inference.permits import Offer, Permit
+from inference.prefixes import Prefix
+from inference.replica_state import ReplicaState
+from inference.router import versions_in_order
+from inference.tgi.errors import GenerationFailed, ModelServerError, Stalled, Unreachable
+from inference.watch import Watch
 
 log = structlog.get_logger(__name__)
 
@@ -21,8 +25,15 @@ PATIENCE_SECONDS = 60.0
 """How long a request may go without progress, over all its tries, before it is given up."""
 _FIRST_PAUSE_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 2.0
+_LONGEST_WAIT_SECONDS = 0.5
 _MOST_FRUITLESS_TRIES = 3
 """A request whose answer has begun and ended without text so often in a row would do so for ever."""
+_MOST_MOVES = 2
+"""A request taken from so many silent replicas in a row may well be what silences them: it is left where it is."""
+_PREFILL_CHARACTERS_PER_SECOND = 8_000
+_LONGEST_PREFILL_SECONDS = 30.0
+
+_numbers = count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +49,7 @@ class Chosen:
     """A replica has begun to answer. `is_resumed` says that another one wrote the beginning."""
 
     replica: Replica
+    version: ModelVersion
     model_id: str | None
     is_resumed: bool
 
@@ -52,30 +64,34 @@ async def stream_answer(
     build: BuildRequest,
     *,
     so_far: Progress,
+    permit: Permit,
+    prefix: Prefix = (),
+    hint: str = "",
+    conversation_key: bytes = b"",
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> AsyncGenerator[StreamEvent | Chosen]:
     """Yield the events of one whole answer; use it within `aclosing`.
 
-    A replica that refuses or dies is left for another, which continues the text so far; a replica that comes back is
-    tried again. Raise the last `ModelServerError` when the request itself is wrong or patience is at its end.
+    A replica that refuses, dies or stands still is left for another, which continues the text so far; a replica that
+    comes back is tried again. Raise the last `ModelServerError` when the request itself is wrong or patience is at its
+    end. `prefix` and `hint` say where the prompt's beginning may be cached; `conversation_key` which version to prefer.
     """
-    answer = _Answer([so_far.text], so_far.decoded_tokens)
+    answer = _Answer(fleet, model, permit, prefix, hint, conversation_key, [so_far.text], so_far.decoded_tokens)
     while True:
-        state = router.choose(fleet, model, failed=answer.failed)
+        state = await _find_place(answer, patience_seconds)
         try:
             async with aclosing(_from_one(state, build, answer)) as events:
                 async for event in events:
                     yield event
+                state.health.succeed()
                 return
         except ModelServerError as error:
             log.warning(
                 "replica_failed", replica=state.replica.url, code=error.code, decoded_tokens=answer.decoded_tokens
             )
+            answer.note_failure(state, error)
             if not error.retryable or answer.is_hopeless(patience_seconds):
                 raise
-            answer.failed.add(state.replica)
-        if len(answer.failed) >= len(model.replicas):
-            await answer.pause()
 
 
 class EmptyAnswer(GenerationFailed):
@@ -86,24 +102,40 @@ class EmptyAnswer(GenerationFailed):
 
 @dataclass(slots=True)
 class _Answer:
-    """What the tries so far have brought, and how they fared."""
+    """What the tries so far have brought, and how they fared. `failed` are the replicas not to be asked just now."""
 
+    fleet: Fleet
+    model: Model
+    permit: Permit
+    prefix: Prefix
+    hint: str
+    conversation_key: bytes
     text: list[str]
     decoded_tokens: int
-    failed: set[Replica] = field(default_factory=set)
+    number: int = field(default_factory=_numbers.__next__)
+    failed: set[str] = field(default_factory=set)
+    last_error: ModelServerError | None = None
     fruitless_tries: int = 0
-    last_progress: float = field(default_factory=time.monotonic)
+    moves: int = 0
+    last_progress: float = field(default_factory=lambda: asyncio.get_running_loop().time())
     pause_seconds: float = _FIRST_PAUSE_SECONDS
 
     @property
     def progress(self) -> Progress:
         return Progress("".join(self.text), self.decoded_tokens)
 
+    def watch(self, request: ChatRequest) -> Watch:
+        """Return what watches over the next try."""
+        characters = sum(len(message.content) for message in request.messages)
+        seconds = min(_LONGEST_PREFILL_SECONDS, characters / _PREFILL_CHARACTERS_PER_SECOND)
+        return Watch(prefill_seconds=seconds, is_patient=self.moves >= _MOST_MOVES)
+
     def begin(self, state: ReplicaState) -> Chosen:
         """Note that a replica answers; until it has brought text, in vain."""
         self.fruitless_tries += 1
         is_resumed = bool(self.decoded_tokens or any(self.text))
-        return Chosen(state.replica, state.info.model_id if state.info else None, is_resumed)
+        model_id = state.info.model_id if state.info else None
+        return Chosen(state.replica, state.version, model_id, is_resumed)
 
     def take(self, event: StreamEvent) -> None:
         if isinstance(event, Finished):
@@ -111,32 +143,76 @@ class _Answer:
                 raise EmptyAnswer("the answer has no text")
             return
         self.decoded_tokens += event.token_count
-        self.last_progress, self.pause_seconds = time.monotonic(), _FIRST_PAUSE_SECONDS
+        self.last_progress, self.pause_seconds = asyncio.get_running_loop().time(), _FIRST_PAUSE_SECONDS
         self.failed.clear()
+        self.moves = 0
         # What was thought aloud cannot be continued, only text can.
         if isinstance(event, Piece) and event.text:
             self.text.append(event.text)
             self.fruitless_tries = 0
 
+    def note_failure(self, state: ReplicaState, error: ModelServerError) -> None:
+        self.last_error = error
+        self.failed.add(state.replica.url)
+        self.fleet.note_failure(state, error, answer=self.number)
+
     def is_hopeless(self, patience_seconds: float) -> bool:
-        waited = time.monotonic() - self.last_progress
+        waited = asyncio.get_running_loop().time() - self.last_progress
         return waited >= patience_seconds or self.fruitless_tries >= _MOST_FRUITLESS_TRIES
 
-    async def pause(self) -> None:
-        """Wait, longer each time, before every replica is tried once more."""
-        await asyncio.sleep(self.pause_seconds)
+    async def pause(self, longest_seconds: float) -> None:
+        """Wait, longer each time."""
+        await asyncio.sleep(min(longest_seconds, self.pause_seconds))
         self.pause_seconds = min(_LONGEST_PAUSE_SECONDS, self.pause_seconds * 2)
-        self.failed.clear()
+
+
+async def _find_place(answer: _Answer, patience_seconds: float) -> ReplicaState:
+    """Return a replica of which a permit is held now. Raise the last error once patience is at its end."""
+    fleet = answer.fleet
+    while True:
+        model = fleet.current(answer.model)
+        offered = _offered(answer, model)
+        for offers in offered:
+            url = await answer.permit.exchange(offers)
+            if url is not None and (state := fleet.states.get(url)) is not None:
+                return state
+        if answer.is_hopeless(patience_seconds):
+            raise answer.last_error or Unreachable(f"no replica of {model.alias} is available")
+        if offered:
+            with fleet.waiting_for_a_place(model):
+                await answer.pause(_LONGEST_WAIT_SECONDS)
+        else:
+            # Those that failed are asked once more, after ever longer pauses.
+            await answer.pause(_LONGEST_PAUSE_SECONDS if answer.failed else _LONGEST_WAIT_SECONDS)
+            answer.failed.clear()
+
+
+def _offered(answer: _Answer, model: Model) -> list[list[Offer]]:
+    """Return for each version that can be asked now its replicas, best first."""
+    fleet, offered = answer.fleet, []
+    for version in versions_in_order(model, answer.conversation_key):
+        candidates = fleet.candidates(version.replicas, without=frozenset(answer.failed))
+        permits = {each.url: each.permits for each in candidates}
+        urls = fleet.router.order(candidates, answer.prefix, hint=answer.hint)
+        if urls:
+            offered.append([Offer(url, permits[url]) for url in urls])
+    return offered
 
 
 async def _from_one(state: ReplicaState, build: BuildRequest, answer: _Answer) -> AsyncGenerator[StreamEvent | Chosen]:
-    with state.one_request() as server:
-        request = await build(state, answer.progress)
+    request = await build(state, answer.progress)
+    watch = answer.watch(request)
+    answer.fleet.router.note(state.replica.url, answer.prefix)
+    with state.watching(watch) as server:
         has_begun = False
-        async with aclosing(server.stream_chat(request)) as events:
-            async for event in events:
-                if not has_begun:
-                    has_begun = True
-                    yield answer.begin(state)
-                answer.take(event)
-                yield event
+        try:
+            async with aclosing(server.stream_chat(request, watch)) as events:
+                async for event in events:
+                    if not has_begun:
+                        has_begun = True
+                        yield answer.begin(state)
+                    answer.take(event)
+                    yield event
+        except Stalled:
+            answer.moves += watch.is_abandoned
+            raise

@@ -1,150 +1,212 @@
-"""The replicas as this process sees them: a client each, requests in flight, health by probe."""
+"""The replicas as this process sees them, following the catalogue while it changes: who may be asked, and who not."""
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
-import aiohttp
-import orjson
-import redis.asyncio
 import structlog
-from redis import Redis
 
-from foundation.redis import REDIS_UNREACHABLE, key
-from inference.catalog import Catalog, Replica, ServerKind
+from inference.catalog import Catalog, Model, ModelVersion, Replica
+from inference.exceptions import UnknownModel
+from inference.health import DEFAULT_TIMES, BreakerTimes, Health, HealthState
 from inference.model_server import ModelServer, ServerInfo
-from inference.openai_compatible import OpenAICompatibleClient
-from inference.tgi.client import TGIClient, model_session
-from inference.tgi.errors import ModelServerError
+from inference.permits import Offer
+from inference.replica_state import ReplicaState, why_refused
+from inference.router import Candidate, Router
+from inference.tgi.errors import ModelServerError, Overloaded, Unreachable
 
 log = structlog.get_logger(__name__)
 
-PROBE_SECONDS = 2.0
-_PROBE_LIMIT_SECONDS = 4.0
-_FAILURES_UNTIL_OUT = 2
-_REPORT_KEEP_SECONDS = 15
-
-
-@dataclass(slots=True)
-class ReplicaState:
-    """What this process knows of one replica. Until the first probe it is believed healthy."""
-
-    replica: Replica
-    server: ModelServer
-    info: ServerInfo | None = None
-    failures: int = 0
-    in_flight: int = 0
-
-    @property
-    def is_healthy(self) -> bool:
-        return self.failures < _FAILURES_UNTIL_OUT
-
-    @contextmanager
-    def one_request(self) -> Iterator[ModelServer]:
-        """Count a request while it lasts."""
-        self.in_flight += 1
-        try:
-            yield self.server
-        finally:
-            self.in_flight -= 1
+_OFFERS_SECONDS = 0.05
+"""Offers are asked for at every change, and with a thousand replicas cost a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
-class ReplicaReport:
-    """What the workers found out about a replica, as other processes read it."""
+class Pace:
+    """How often things are looked at and how long they may take, in seconds.
 
-    is_healthy: bool
-    model_id: str | None = None
-    max_total_tokens: int | None = None
+    A replica whose answers all stand still for `silence` is asked for one token, which it has as long to write: so one
+    that is wedged is out within 10 s. `stall` is for a single answer, while others of the same replica go forward.
+    """
+
+    follow_seconds: float = 1.0
+    probe_seconds: float = 2.0
+    probe_limit_seconds: float = 4.0
+    identity_seconds: float = 30.0
+    look_seconds: float = 0.5
+    silence_seconds: float = 4.0
+    stall_seconds: float = 10.0
+    first_token_stall_seconds: float = 20.0
+    report_seconds: float = 2.0
+    breaker: BreakerTimes = DEFAULT_TIMES
+
+
+DEFAULT_PACE = Pace()
+
+
+def _nobody(_url: str) -> int:
+    return 0
 
 
 @dataclass(slots=True)
 class Fleet:
-    """All replicas of a catalogue. Open it with `open_fleet`."""
+    """All replicas of the catalogue, by URL. `follow` makes them those of the day.
 
-    states: dict[Replica, ReplicaState] = field(default_factory=dict)
+    `held` says how many requests a replica has of all workers together, as far as is known.
+    """
 
-    def of(self, replicas: tuple[Replica, ...]) -> list[ReplicaState]:
-        return [self.states[replica] for replica in replicas]
+    read_catalog: Callable[[], Catalog]
+    connect: Callable[[Replica], ModelServer]
+    pace: Pace = DEFAULT_PACE
+    held: Callable[[str], int] = _nobody
+    router: Router = field(default_factory=Router)
+    states: dict[str, ReplicaState] = field(default_factory=dict)
+    catalog: Catalog = field(init=False)
+    _served: dict[str, list[Model]] = field(default_factory=dict)
+    _waiting: Counter[str] = field(default_factory=Counter)
+    _offers: dict[str, tuple[float, tuple[Offer, ...]]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self._take_over(self.read_catalog())
 
-@asynccontextmanager
-async def open_fleet(
-    catalog: Catalog, redis_client: "redis.asyncio.Redis", *, api_key: str | None
-) -> AsyncIterator[Fleet]:
-    """Connect to every replica, and probe them all, and report, until the block ends."""
-    async with model_session() as session:
-        fleet = Fleet(
-            {
-                replica: ReplicaState(replica, client_of(replica, session=session, api_key=api_key))
-                for replica in catalog.replicas()
-            }
-        )
-        async with asyncio.TaskGroup() as background:
-            probing = background.create_task(_probe_for_ever(fleet, redis_client), name="fleet probe")
-            try:
-                yield fleet
-            finally:
-                probing.cancel()
+    def follow(self) -> None:
+        """Take over what the catalogue says now. What streams from a replica that is gone ends by itself."""
+        catalog = self.read_catalog()
+        if catalog != self.catalog:
+            self._take_over(catalog)
 
+    def _take_over(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self._offers.clear()
+        wanted: dict[str, tuple[ModelVersion, Replica]] = {}
+        self._served = {}
+        for model in catalog.models:
+            for version in model.versions:
+                for replica in version.replicas:
+                    wanted.setdefault(replica.url, (version, replica))
+            for url in {replica.url for replica in model.replicas}:
+                self._served.setdefault(url, []).append(model)
+        for url in self.states.keys() - wanted.keys():
+            del self.states[url]
+            self.router.forget(url)
+        for version, replica in wanted.values():
+            self._take_over_one(version, replica)
 
-def client_of(replica: Replica, *, session: aiohttp.ClientSession, api_key: str | None) -> ModelServer:
-    """Return a client that speaks the replica's protocol."""
-    if replica.kind is ServerKind.OPENAI_COMPATIBLE:
-        return OpenAICompatibleClient(replica.url, session=session, api_key=api_key)
-    return TGIClient(replica.url, session=session, api_key=api_key)
+    def _take_over_one(self, version: ModelVersion, replica: Replica) -> None:
+        state = self.states.get(replica.url)
+        if state is None or state.replica.kind is not replica.kind:
+            server, health = self.connect(replica), Health(self.pace.breaker)
+            self.states[replica.url] = ReplicaState(replica, version, server, health=health)
+            return
+        is_pinned_anew = (version.model_id, version.revision) != (state.version.model_id, state.version.revision)
+        state.replica, state.version = replica, version
+        if is_pinned_anew:
+            self.identify(state, state.info)
 
+    def of(self, model: Model) -> list[ReplicaState]:
+        """Return the states of a model's replicas, as far as they are still in the catalogue."""
+        return [self.states[url] for replica in model.replicas if (url := replica.url) in self.states]
 
-async def _probe_for_ever(fleet: Fleet, redis_client: "redis.asyncio.Redis") -> None:
-    while True:
-        began = time.monotonic()
-        async with asyncio.TaskGroup() as probes:
-            for state in fleet.states.values():
-                probes.create_task(_probe(state))
+    def current(self, model: Model) -> Model:
+        """Return what the model's alias means now; what it meant where it is gone."""
         try:
-            await _report(fleet, redis_client)
-        except REDIS_UNREACHABLE as error:
-            log.warning("fleet_report_failed", error=type(error).__name__)
-        await asyncio.sleep(max(0.0, PROBE_SECONDS - (time.monotonic() - began)))
+            return self.catalog.find(model.alias)
+        except UnknownModel:
+            return model
 
+    def offers(self, model: Model) -> tuple[Offer, ...]:
+        """Return where a new job may be sent now. Answers under way that wait for a place come first."""
+        if self._waiting[model.alias]:
+            return ()
+        now = asyncio.get_running_loop().time()
+        made_at, offers = self._offers.get(model.alias, (-math.inf, ()))
+        if now - made_at >= _OFFERS_SECONDS:
+            offers = tuple(Offer(each.url, each.permits) for each in self.candidates(model.replicas))
+            self._offers[model.alias] = now, offers
+        return offers
 
-async def _probe(state: ReplicaState) -> None:
-    was_healthy = state.is_healthy
-    try:
-        async with asyncio.timeout(_PROBE_LIMIT_SECONDS):
-            is_healthy = await state.server.is_healthy()
-            if is_healthy and (state.info is None or not was_healthy):
-                state.info = await state.server.info()
-    except (ModelServerError, TimeoutError):
-        is_healthy = False
-    state.failures = 0 if is_healthy else state.failures + 1
-    if state.is_healthy != was_healthy:
-        log.info("replica_changed", replica=state.replica.url, is_healthy=state.is_healthy)
+    def all_offers(self) -> dict[str, tuple[Offer, ...]]:
+        """Return the offers of every model, by alias."""
+        return {model.alias: self.offers(model) for model in self.catalog.models}
 
+    def candidates(self, replicas: tuple[Replica, ...], *, without: frozenset[str] = frozenset()) -> list[Candidate]:
+        """Return those of the replicas that may be sent a request now, each with its load.
 
-async def _report(fleet: Fleet, redis_client: "redis.asyncio.Redis") -> None:
-    name = _report_key()
-    pipeline = redis_client.pipeline(transaction=False)
-    for state in fleet.states.values():
-        info = state.info
-        report = {
-            "is_healthy": state.failures == 0 and info is not None,
-            "model_id": info.model_id if info else None,
-            "max_total_tokens": info.max_total_tokens if info else None,
-        }
-        pipeline.hset(name, state.replica.url, orjson.dumps(report))
-    pipeline.expire(name, _REPORT_KEEP_SECONDS)
-    await pipeline.execute()
+        A replica that starts slowly is spared only where another one is there to spare it.
+        """
+        now = asyncio.get_running_loop().time()
+        states = [self.states[url] for each in replicas if (url := each.url) in self.states and url not in without]
+        usable = [(state, permits) for state in states if (permits := state.permits_now(now))]
+        is_spared = any(state.health.state(now) is HealthState.HEALTHY for state, _ in usable)
+        return [
+            Candidate(
+                state.replica.url,
+                max(state.in_flight, self.held(state.replica.url)) + state.foreign_load,
+                permits if is_spared else state.replica.permits,
+                state.replica.weight,
+            )
+            for state, permits in usable
+        ]
 
+    def has_alternative(self, state: ReplicaState) -> bool:
+        """Whether every model that the replica serves could do without it now."""
+        models = self._served.get(state.replica.url, [])
+        return bool(models) and all(
+            any(other.is_available for other in self.of(model) if other is not state) for model in models
+        )
 
-def _report_key() -> str:
-    return key(1, "fleet")
+    @contextmanager
+    def waiting_for_a_place(self, model: Model) -> Iterator[None]:
+        """Let no new job have what an answer under way waits for."""
+        self._waiting[model.alias] += 1
+        try:
+            yield
+        finally:
+            self._waiting[model.alias] -= 1
 
+    def note_failure(self, state: ReplicaState, error: ModelServerError, *, answer: int) -> None:
+        """Draw the consequences of an answer that failed at a replica."""
+        now = asyncio.get_running_loop().time()
+        if isinstance(error, Overloaded):
+            state.health.pause(now)
+            self._offers.clear()
+        elif error.retryable:
+            state.next_probe_at = now
+            if state.health.fail(answer) and self.has_alternative(state):
+                self.eject(state, f"Answers fail there in a row: {error}.", needs_trial=True)
+            elif isinstance(error, Unreachable):
+                self.eject(state, "It cannot be reached.", needs_trial=False)
 
-def read_reports(client: Redis) -> dict[str, ReplicaReport]:
-    """Return the workers' last reports by replica URL; empty where no worker has reported for a while."""
-    reports: Any = client.hgetall(_report_key())
-    return {url.decode(): ReplicaReport(**orjson.loads(report)) for url, report in reports.items()}
+    def eject(self, state: ReplicaState, why: str, *, needs_trial: bool) -> None:
+        """Leave a replica out until a probe, or where it `needs_trial` a real generation, goes well."""
+        was_available = state.health.is_available
+        state.health.eject(why, asyncio.get_running_loop().time(), needs_trial=needs_trial)
+        self.router.forget(state.replica.url)
+        self._offers.clear()
+        if was_available:
+            log.warning("replica_ejected", replica=state.replica.url, why=why)
+
+    def admit(self, state: ReplicaState) -> None:
+        """Note that a replica is well."""
+        was_available = state.health.is_available
+        state.health.admit(asyncio.get_running_loop().time())
+        if state.health.is_available and not was_available:
+            self._offers.clear()
+            log.info("replica_admitted", replica=state.replica.url)
+
+    def identify(self, state: ReplicaState, info: ServerInfo | None) -> None:
+        """Take over what a server says about itself; it may not answer where that is not what its version names."""
+        refused = why_refused(state.replica, state.version, info)
+        if refused and not state.refused:
+            log.error("replica_refused", replica=state.replica.url, why=refused)
+            self.router.forget(state.replica.url)
+        state.info, state.refused = info, refused
+        self._offers.clear()
+
+    def note_load(self, state: ReplicaState) -> None:
+        """Work out what a server has to do beside our own requests."""
+        ours = max(state.in_flight, self.held(state.replica.url))
+        state.foreign_load = max(0, state.load.total - ours) if state.load else 0

@@ -31,6 +31,8 @@ class BreakerTimes:
     longest_pause: float = 2.0
 
 
+DEFAULT_TIMES = BreakerTimes()
+
 MOST_FAILURES = 3
 """So many different answers in a row that failed, without one between that went well, mean a sick replica."""
 _AVAILABLE = frozenset({HealthState.HEALTHY, HealthState.SLOW_START})
@@ -44,13 +46,13 @@ class Health:
     A replica that could not be reached, and nothing worse, need not be tried out: a good probe admits it.
     """
 
-    times: BreakerTimes = BreakerTimes()
+    times: BreakerTimes = DEFAULT_TIMES
     why: str = ""
     needs_trial: bool = False
     _state: HealthState = HealthState.UNKNOWN
     _since: float = 0.0
     _cool_down: float = 0.0
-    _failed: set[str] = field(default_factory=set)
+    _failed: set[int] = field(default_factory=set)
     _paused_until: float = -math.inf
     _pause: float = 0.0
 
@@ -91,7 +93,7 @@ class Health:
         self._failed.clear()
         self._pause = 0.0
 
-    def fail(self, answer: str) -> bool:
+    def fail(self, answer: int) -> bool:
         """Note that an answer failed here, and say whether that makes too many.
 
         The same answer counts once, however often it is tried: a prompt that breaks every server ejects none.

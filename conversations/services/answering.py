@@ -14,12 +14,13 @@ from conversations.services.attempts import Attempt
 from conversations.services.live_replies import LiveReply
 from conversations.services.outcomes import Outcome
 from foundation.text import made_storable
-from inference.catalog import Catalog
 from inference.events import Finished, Piece, Reasoning, StreamEvent
 from inference.failover import Chosen, Progress, stream_answer
-from inference.fleet import Fleet, ReplicaState
+from inference.fleet import Fleet
 from inference.messages import ChatMessage, ChatRequest, SamplingOptions
 from inference.permits import Permit
+from inference.prefixes import prefix_of
+from inference.replica_state import ReplicaState
 from inference.tgi.errors import ModelServerError
 
 _COUNT_SECONDS = 2.0
@@ -32,7 +33,6 @@ class Answer:
     """Writes a reply's text, and keeps the counts: an answer is paid by what was really read and decoded."""
 
     reply: LiveReply
-    catalog: Catalog
     fleet: Fleet
     permit: Permit
     prompt: tuple[ChatMessage, ...] = ()
@@ -50,14 +50,23 @@ class Answer:
         Raise `ContentTooLong`, `UnknownModel`, or the last `ModelServerError` once no replica could go on.
         """
         attempt, writer = self.reply.attempt, self.reply.writer
-        model = self.catalog.find(attempt.model)
+        model = self.fleet.catalog.find(attempt.model)
         self.prompt = assemble(attempt.path, attempt.instructions)
         if attempt.is_path_cut:
             self._notice_once(*_TRIMMED)
         if writer.text:
-            self.decoded_tokens = await self._decoded_by_others(self.fleet.of(model.replicas))
-        so_far = Progress(writer.text, self.decoded_tokens)
-        async with aclosing(stream_answer(self.fleet, model, self._request, so_far=so_far)) as events:
+            self.decoded_tokens = await self._decoded_by_others(self.fleet.of(model))
+        answer = stream_answer(
+            self.fleet,
+            model,
+            self._request,
+            so_far=Progress(writer.text, self.decoded_tokens),
+            permit=self.permit,
+            prefix=prefix_of(self.prompt),
+            hint=attempt.hint_replica,
+            conversation_key=attempt.conversation_id.bytes,
+        )
+        async with aclosing(answer) as events:
             async for event in events:
                 self._take(event)
 
@@ -71,14 +80,13 @@ class Answer:
                 self.decoded_tokens += event.token_count
                 self.reply.writer.write_event("reasoning", text=made_storable(event.text))
             case Chosen():
-                self.model_version = event.model_id or ""
                 if event.is_resumed:
                     self.reply.writer.write_event("notice", code=_RESUMED[0], message=_RESUMED[1])
             case Finished():
                 self.finished = event
 
     async def _request(self, state: ReplicaState, progress: Progress) -> ChatRequest:
-        self.replica = state
+        self.replica, self.model_version = state, _version_of(state)
         self.decoded_before = progress.decoded_tokens
         prompt = await self._fitted(state, progress)
         if prompt.is_trimmed:
@@ -87,7 +95,7 @@ class Answer:
             prompt.messages,
             _sampling(self.reply.attempt, prompt),
             request_id=str(self.reply.attempt.generation_id),
-            model=state.info.model_id if state.info else None,
+            model=state.info.model_id if state.info else state.version.model_id or None,
         )
 
     async def _fitted(self, state: ReplicaState, progress: Progress) -> Prompt:
@@ -96,10 +104,14 @@ class Answer:
             messages = (*messages, ChatMessage("assistant", progress.text))
         return await fit(
             messages,
-            window_tokens=state.info.max_total_tokens if state.info else None,
-            answer_tokens=max(1, int(self.reply.attempt.options["max_tokens"]) - progress.decoded_tokens),
+            window_tokens=_window_tokens(state),
+            answer_tokens=max(1, self._most_answer_tokens(state) - progress.decoded_tokens),
             count=state.server.count_tokens,
         )
+
+    def _most_answer_tokens(self, state: ReplicaState) -> int:
+        wanted = int(self.reply.attempt.options["max_tokens"])
+        return min(wanted, state.version.max_answer_tokens or wanted)
 
     def _notice_once(self, code: str, message: str) -> None:
         if code not in self._notices:
@@ -175,6 +187,17 @@ async def _count(state: ReplicaState, messages: Sequence[ChatMessage]) -> int | 
             return await state.server.count_tokens(messages)
     except (ModelServerError, TimeoutError):
         return None
+
+
+def _version_of(state: ReplicaState) -> str:
+    """Return what an answer's version is called: the pinned one's name, or what the server says that it runs."""
+    is_pinned = state.version.model_id or state.version.revision
+    return state.version.name if is_pinned or state.info is None else state.info.model_id
+
+
+def _window_tokens(state: ReplicaState) -> int | None:
+    told = state.info.max_total_tokens if state.info else None
+    return min((tokens for tokens in (state.version.context_tokens, told) if tokens), default=None)
 
 
 def _sampling(attempt: Attempt, prompt: Prompt) -> SamplingOptions:

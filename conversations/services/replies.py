@@ -19,7 +19,6 @@ from foundation.database import DATABASE_UNREACHABLE, in_database
 from foundation.redis import REDIS_UNREACHABLE
 from inference import token_stream
 from inference.cancellation import Cancellation, Stopped, Why
-from inference.catalog import Catalog
 from inference.exceptions import UnknownModel
 from inference.fleet import Fleet
 from inference.jobs import Job
@@ -39,7 +38,6 @@ class ReplyWriter:
     """Claims a generation and sees it to its end: answered, published, stored, told."""
 
     client: "redis.asyncio.Redis"
-    catalog: Catalog
     fleet: Fleet
     publisher: Publisher
     live: LiveReplies
@@ -65,7 +63,7 @@ class ReplyWriter:
             self.live.remove(reply)
 
     async def _see_to_the_end(self, reply: LiveReply, permit: Permit, observation: Observation) -> None:
-        answer = Answer(reply, self.catalog, self.fleet, permit)
+        answer = Answer(reply, self.fleet, permit)
         try:
             outcome = await self._write(reply, answer)
         except Fenced:

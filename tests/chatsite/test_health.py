@@ -1,7 +1,6 @@
 """What monitors are told."""
 
 import asyncio
-import socket
 import time
 
 import pytest
@@ -10,9 +9,10 @@ from django.test import Client, override_settings
 from chatsite.celery import celery_workers_key
 from chatsite.readiness import ReadinessCache, probe
 from foundation.redis import connect
-from inference.testing.running import running_twin
-from inference.testing.settings import TwinSettings
 from inference.worker import workers_key
+from tests.inference.fleet.reports import report
+
+URL = "http://127.0.0.1:2"
 
 pytestmark = pytest.mark.usefixtures("no_stored_fleet")
 
@@ -41,8 +41,8 @@ async def test_liveness_asks_nothing_of_anybody(async_client):
 
 
 async def test_the_site_is_ready_when_stores_a_worker_and_a_model_are_up(live_workers):
-    async with running_twin(TwinSettings()) as twin:
-        readiness = await probe_with_fleet(f"small={twin.url}")
+    report(URL)
+    readiness = await probe_with_fleet(f"small={URL}")
     assert readiness.is_ready
     assert readiness.components() == {
         "database": True,
@@ -54,24 +54,25 @@ async def test_the_site_is_ready_when_stores_a_worker_and_a_model_are_up(live_wo
 
 
 async def test_one_model_that_answers_is_enough_and_the_other_is_named_as_down(live_workers):
-    async with running_twin(TwinSettings()) as twin:
-        readiness = await probe_with_fleet(f"large=http://127.0.0.1:1;small=http://127.0.0.1:1,{twin.url}")
+    report(URL)
+    report("http://127.0.0.1:1", is_healthy=False)
+    readiness = await probe_with_fleet(f"large=http://127.0.0.1:1;small=http://127.0.0.1:1,{URL}")
     assert readiness.is_ready
     assert readiness.replicas == {"large/1": False, "small/1": False, "small/2": True}
 
 
 async def test_a_worker_that_has_been_silent_for_six_seconds_does_not_count(redis_client):
     redis_client.zadd(workers_key(), {"here:1": time.time() - 6})
-    async with running_twin(TwinSettings()) as twin:
-        readiness = await probe_with_fleet(f"small={twin.url}")
+    report(URL)
+    readiness = await probe_with_fleet(f"small={URL}")
     assert not readiness.worker
     assert not readiness.is_ready
 
 
 async def test_background_work_is_not_needed_to_be_ready(redis_client):
     redis_client.zadd(workers_key(), {"here:1": time.time()})
-    async with running_twin(TwinSettings()) as twin:
-        readiness = await probe_with_fleet(f"small={twin.url}")
+    report(URL)
+    readiness = await probe_with_fleet(f"small={URL}")
     assert not readiness.celery
     assert readiness.is_ready
 
@@ -88,12 +89,10 @@ async def test_without_redis_the_rest_is_still_told():
     }
 
 
-async def test_a_model_server_that_accepts_but_never_answers_is_down(live_workers):
-    with socket.socket() as mute:
-        mute.bind(("127.0.0.1", 0))
-        mute.listen()
-        readiness = await asyncio.wait_for(probe_with_fleet(f"small=http://127.0.0.1:{mute.getsockname()[1]}"), 20)
+async def test_a_model_server_of_which_no_worker_tells_is_down(live_workers):
+    readiness = await probe_with_fleet(f"small={URL}")
     assert readiness.replicas == {"small/1": False}
+    assert not readiness.is_ready
 
 
 async def test_callers_at_the_same_time_share_one_probe():

@@ -2,17 +2,16 @@
 
 from decimal import Decimal
 
-import orjson
 import pytest
 
 from conversations.models_on_offer import alias_to_use, models_on_offer, most_answer_tokens, window_tokens
-from foundation.redis import key, shared_client
 from inference.catalog import Capabilities
 from inference.exceptions import UnknownModel
 from inference.fleet_seeding import apply_fleet
 from inference.models import ModelAlias, ModelVersion, Replica, VersionWeight
 from inference.stored_catalog import forget_catalog
 from tests.accounts.factories import bearer, make_key, make_user
+from tests.inference.fleet.reports import report
 
 LARGE, SMALL = "http://127.0.0.1:8101", "http://127.0.0.1:8102"
 
@@ -21,10 +20,6 @@ LARGE, SMALL = "http://127.0.0.1:8101", "http://127.0.0.1:8102"
 def fleet(settings, no_stored_fleet):
     settings.MODEL_FLEET = f"large={LARGE};small={SMALL}"
     settings.DEFAULT_MODEL = ""
-
-
-def report(url, *, is_healthy, **facts):
-    shared_client().hset(key(1, "fleet"), url, orjson.dumps({"is_healthy": is_healthy, **facts}))
 
 
 @pytest.mark.parametrize("wanted", [None, "", "auto"])

@@ -2,8 +2,6 @@
 
 import asyncio
 import signal
-from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import structlog
@@ -15,11 +13,10 @@ from conversations.services.live_replies import LiveReplies
 from conversations.services.replies import ReplyWriter
 from foundation.redis import connect_async
 from inference.cancellation import Cancellations
-from inference.catalog import Catalog
 from inference.exceptions import InvalidFleet
-from inference.fleet import Fleet, open_fleet
 from inference.fleet_seeding import CatalogFollower
-from inference.permits import Offer, Permits
+from inference.open_fleet import open_fleet
+from inference.permits import Permits
 from inference.publisher import Publisher
 from inference.stored_catalog import HOLD_SECONDS, current_catalog
 from inference.worker import Periodic, Worker, worker_name
@@ -43,20 +40,20 @@ class Command(BaseCommand):
     async def _work(self) -> None:
         follower = CatalogFollower()
         await follower.begin()
-        catalog = current_catalog()
         client = connect_async()
+        permits = Permits(client, worker_name())
         live = LiveReplies(client)
         async with (
             client,
             Publisher(client, settings.STREAM_KEEP_SECONDS) as publisher,
-            open_fleet(catalog, client, api_key=settings.MODEL_API_KEY or None) as fleet,
+            open_fleet(current_catalog, permits, api_key=settings.MODEL_API_KEY or None) as fleet,
         ):
             worker = Worker(
                 client=client,
-                handler=ReplyWriter(client, catalog, fleet, publisher, live),
+                handler=ReplyWriter(client, fleet, publisher, live),
                 cancellations=Cancellations(),
-                permits=Permits(client, worker_name()),
-                offers=partial(_offers, fleet, catalog),
+                permits=permits,
+                offers=fleet.all_offers,
                 concurrency=settings.WORKER_CONCURRENCY,
                 drain_seconds=settings.WORKER_DRAIN_SECONDS,
                 periodic=(
@@ -69,18 +66,6 @@ class Command(BaseCommand):
             loop = asyncio.get_running_loop()
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.add_signal_handler(number, worker.stop)
-            log.info("worker_ready", models=[model.alias for model in catalog.models])
+            log.info("worker_ready", models=[model.alias for model in fleet.catalog.models])
             await worker.run()
             log.info("worker_stopped")
-
-
-def _offers(fleet: Fleet, catalog: Catalog) -> Mapping[str, Sequence[Offer]]:
-    """Return the healthy replicas of each model."""
-    return {
-        model.alias: [
-            Offer(state.replica.url, state.replica.permits)
-            for state in fleet.of(model.replicas)
-            if state.is_healthy and not state.replica.is_draining
-        ]
-        for model in catalog.models
-    }

@@ -7,7 +7,7 @@ from conversations.services.live_replies import LiveReply
 from foundation.database import in_database
 from inference.cancellation import Cancellation
 from inference.catalog import Catalog, Model, ModelVersion, Replica, ServerKind
-from inference.fleet import Fleet, ReplicaState
+from inference.fleet import Fleet
 from inference.model_server import ServerInfo
 from inference.openai_compatible import OpenAICompatibleClient
 from inference.tgi.client import model_session
@@ -28,9 +28,11 @@ async def test_an_openai_compatible_server_is_asked_for_the_model_that_it_serves
         model_session() as session,
     ):
         replica = Replica(server.url, ServerKind.OPENAI_COMPATIBLE)
-        state = ReplicaState(replica, OpenAICompatibleClient(server.url, session=session), SERVED)
         catalog = Catalog((Model("small", (ModelVersion("small", (replica,)),)),), "small")
-        await Answer(reply, catalog, Fleet({replica: state}), open_permit(client)).write()
+        fleet = Fleet(lambda: catalog, lambda _replica: OpenAICompatibleClient(server.url, session=session))
+        fleet.identify(fleet.states[server.url], SERVED)
+        fleet.admit(fleet.states[server.url])
+        await Answer(reply, fleet, open_permit(client)).write()
     assert reply.writer.text == "Hi"
     assert reply.first_token_at is not None
     (exchange,) = server.exchanges

@@ -33,20 +33,20 @@ def test_a_replica_is_unknown_until_its_first_good_probe_and_then_has_all_its_pe
 
 def test_three_answers_that_fail_in_a_row_are_too_many():
     health = healthy()
-    assert [health.fail(answer) for answer in ("a", "b", "c")] == [False, False, True]
+    assert [health.fail(answer) for answer in (1, 2, 3)] == [False, False, True]
 
 
 def test_one_answer_that_goes_well_between_failures_clears_them():
     health = healthy()
-    health.fail("a")
-    health.fail("b")
+    health.fail(1)
+    health.fail(2)
     health.succeed()
-    assert [health.fail(answer) for answer in ("c", "d")] == [False, False]
+    assert [health.fail(answer) for answer in (3, 4)] == [False, False]
 
 
 def test_one_answer_that_fails_again_and_again_counts_once():
     health = healthy()
-    assert not any(health.fail("poison") for _ in range(10))
+    assert not any(health.fail(7) for _ in range(10))
 
 
 def test_an_ejected_replica_has_no_permit_and_is_not_admitted_by_a_probe():
@@ -158,8 +158,8 @@ def test_refusals_at_the_same_moment_are_one():
 @pytest.mark.parametrize("now", [0, 1000.5])
 def test_a_repaired_replica_forgets_the_failures_from_before(now):
     health = healthy(now)
-    health.fail("a")
-    health.fail("b")
+    health.fail(1)
+    health.fail(2)
     health.eject("unreachable", now, needs_trial=False)
     health.admit(now + 1)
-    assert not health.fail("c")
+    assert not health.fail(3)
