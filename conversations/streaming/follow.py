@@ -1,6 +1,7 @@
 """Follows one generation, from any event on: the same for every kind of client."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 
 import orjson
@@ -8,7 +9,7 @@ import structlog
 from django.conf import settings
 
 from conversations.streaming.hub import Hub, current_hub
-from conversations.streaming.reader import LookAgain, Waiting
+from conversations.streaming.reader import LookAgain, Reader, Waiting
 from conversations.streaming.snapshot import Snapshot, snapshots
 from foundation.database import DATABASE_UNREACHABLE, in_database
 from foundation.redis import REDIS_UNREACHABLE
@@ -43,32 +44,44 @@ async def follow(
 ) -> AsyncGenerator[Followed]:
     """Yield every event after a position, once and in order, `done` last; `KEEP_ALIVE` where nothing happens for long.
 
-    The owner of `snapshot` has been checked. Subscribes first, then replays, then follows what is announced, so nothing
-    falls between. Use it within `aclosing`: its end is what starts the grace time.
+    The owner of `snapshot` has been checked. Use it within `aclosing`: its end is what starts the grace time.
+    """
+    async with aclosing(follow_together(snapshot, after=after, limits=limits)) as together:
+        async for events in together:
+            for event in events:
+                yield event
+
+
+async def follow_together(
+    snapshot: Snapshot, *, after: Position = BEGINNING, limits: Limits | None = None
+) -> AsyncGenerator[Sequence[Followed]]:
+    """Do what `follow` does, but yield together what is there at the same time.
+
+    Subscribes first, then replays, then follows what is announced, so nothing falls between.
     """
     state = _Followed(snapshot, after)
     if state.position < Position(0, START_ORDINAL):
-        yield state.start_event(limits or Limits())
+        yield (state.start_event(limits or Limits()),)
     if snapshot.is_ended:
         for event in state.fresh(snapshot.events_after(state.position)):
-            yield event
+            yield (event,)
         return
     hub = current_hub()
     async with hub.reading(snapshot) as reader:
         async for event in _replayed(state, hub, stored=snapshot):
             reader.has_seen_the_end = state.is_ended
-            yield event
+            yield (event,)
         while not state.is_ended:
             what = await reader.next(settings.KEEP_ALIVE_SECONDS)
             if isinstance(what, Batch) and what.previous == state.position:
                 # Nearly always: each token of each stream comes through here, so it takes no detour.
-                reader.has_seen_the_end = state.take(what)
-                for event in what.events:
-                    yield event
+                events = state.take_with_next(what, reader)
+                reader.has_seen_the_end = state.is_ended
+                yield events
                 continue
             async for followed in _sorted_out(state, hub, what):
                 reader.has_seen_the_end = state.is_ended
-                yield followed
+                yield (followed,)
 
 
 async def _sorted_out(
@@ -184,11 +197,14 @@ class _Followed:
         self.position = max(self.position, position)
         return StreamedEvent(position, kind, orjson.dumps(data))
 
-    def take(self, batch: Batch) -> bool:
-        """Mark as got all of a batch that begins right where this reader is; say whether it was the end."""
-        last = batch.events[-1]
+    def take_with_next(self, batch: Batch, reader: Reader) -> Sequence[StreamedEvent]:
+        """Mark as got all of a batch that begins right where this reader is, and all that follows on it by now."""
+        events = batch.events
+        while (following := reader.next_after(events[-1].position)) is not None:
+            events += following.events
+        last = events[-1]
         self.position, self.is_ended = last.position, last.type == "done"
-        return self.is_ended
+        return events
 
     def fresh(self, events: Iterable[StreamedEvent]) -> Iterator[StreamedEvent]:
         """Yield the events that this reader has not got, and mark them as got. A token known in part is cut.

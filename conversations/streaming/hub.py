@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
-import redis.asyncio
 import structlog
 
 from conversations.models import Message
 from conversations.streaming import presence
+from conversations.streaming.announcements import Announcements
 from conversations.streaming.grace import GraceTimes
 from conversations.streaming.reader import Reader
 from conversations.streaming.snapshot import Snapshot, statuses
@@ -33,7 +33,7 @@ _TICK_SECONDS = 0.5
 _QUIET_SECONDS = 2.5
 _RETRY_SECONDS = 0.3
 _SUBSCRIBE_SECONDS = 3.0
-_MESSAGE_SECONDS = 5.0
+_MOST_LOOKED_AT_ONCE = 200
 _BEYOND_ALL = Position(sys.maxsize, 0)
 
 
@@ -63,8 +63,9 @@ class Hub:
         self._watcher = presence.new_watcher()
         self._grace = GraceTimes(self.client, self._watcher)
         self._feeds: dict[UUID, Feed] = {}
+        self._by_channel: dict[bytes, Feed] = {}
         self._left: set[UUID] = set()
-        self._pubsub: redis.asyncio.client.PubSub | None = None
+        self._announcements = Announcements(self.client, on_subscribed=self._on_subscribed, on_message=self._on_message)
         self._tasks: list[asyncio.Task[None]] = []
         self._renewed_at = 0.0
 
@@ -87,8 +88,7 @@ class Hub:
         """Attach a reader. When the last one of all processes leaves, the generation has its grace time to live."""
         feed = self._feeds.get(snapshot.generation_id)
         if feed is None:
-            feed = self._feeds[snapshot.generation_id] = Feed(snapshot.generation_id, snapshot.is_background)
-            feed.look_at = time.monotonic() + _TICK_SECONDS
+            feed = self._open_feed(snapshot)
         reader = Reader()
         feed.readers.add(reader)
         self._grace.end(feed.generation_id)
@@ -96,19 +96,30 @@ class Hub:
             await self._subscribe(feed)
             yield reader
         finally:
+            reader.close()
             feed.readers.discard(reader)
             if not feed.readers:
-                self._feeds.pop(feed.generation_id, None)
-                self._left.add(feed.generation_id)
+                self._close_feed(feed)
                 if not reader.has_seen_the_end and not feed.is_background:
                     self._grace.begin(feed.generation_id)
 
+    def _open_feed(self, snapshot: Snapshot) -> Feed:
+        feed = Feed(snapshot.generation_id, snapshot.is_background, look_at=time.monotonic() + _TICK_SECONDS)
+        self._feeds[feed.generation_id] = feed
+        self._by_channel[token_stream.channel(feed.generation_id).encode()] = feed
+        return feed
+
+    def _close_feed(self, feed: Feed) -> None:
+        self._feeds.pop(feed.generation_id, None)
+        self._by_channel.pop(token_stream.channel(feed.generation_id).encode(), None)
+        self._left.add(feed.generation_id)
+
     async def _subscribe(self, feed: Feed) -> None:
         """Return once announcements arrive; if they cannot yet, the reader starts from what is stored, and is told."""
+        if not feed.is_subscribed.is_set():
+            self._announcements.subscribe([token_stream.channel(feed.generation_id)])
         try:
             async with asyncio.timeout(_SUBSCRIBE_SECONDS):
-                if self._pubsub is not None:
-                    await self._pubsub.subscribe(token_stream.channel(feed.generation_id))
                 await presence.watch(self.client, self._watcher, [feed.generation_id])
                 await feed.is_subscribed.wait()
         except (*REDIS_UNREACHABLE, TimeoutError) as error:
@@ -117,45 +128,32 @@ class Hub:
     async def _listen_for_ever(self) -> None:
         while True:
             try:
-                async with self.client.pubsub() as pubsub:
-                    await self._listen(pubsub)
+                await self._announcements.listen(self._on_connected)
             except REDIS_UNREACHABLE as error:
                 log.warning("token_streams_unreachable", error=type(error).__name__)
-                await asyncio.sleep(_RETRY_SECONDS)
             except Exception:
                 # Every reader of this process hears through here: a fault is told, and the connection made anew.
                 log.exception("listening_failed")
-                await asyncio.sleep(_RETRY_SECONDS)
-            finally:
-                self._pubsub = None
+            await asyncio.sleep(_RETRY_SECONDS)
 
-    async def _listen(self, pubsub: "redis.asyncio.client.PubSub") -> None:
-        await pubsub.connect()  # type: ignore[no-untyped-call]
-        self._pubsub = pubsub
+    def _on_connected(self) -> None:
         # A Redis that was away may have forgotten who watches.
         self._renewed_at = 0.0
         for feed in self._feeds.values():
             feed.is_interrupted = True
-        if channels := [token_stream.channel(generation_id) for generation_id in self._feeds]:
-            await pubsub.subscribe(*channels)
-        while True:
-            message = await pubsub.get_message(timeout=_MESSAGE_SECONDS)
-            if message is not None:
-                self._deliver(message)
+        self._announcements.subscribe(token_stream.channel(generation_id) for generation_id in self._feeds)
 
-    def _deliver(self, message: dict[str, object]) -> None:
-        channel, data = message["channel"], message["data"]
-        assert isinstance(channel, bytes)
-        feed = self._feeds.get(UUID(channel.rpartition(b":")[2].decode()))
+    def _on_subscribed(self, channel: bytes) -> None:
+        feed = self._by_channel.get(channel)
         if feed is None:
             return
-        if message["type"] == "subscribe":
-            feed.is_subscribed.set()
-            if feed.is_interrupted:
-                feed.is_interrupted = False
-                feed.look_again()
-        elif message["type"] == "message":
-            assert isinstance(data, bytes)
+        feed.is_subscribed.set()
+        if feed.is_interrupted:
+            feed.is_interrupted = False
+            feed.look_again()
+
+    def _on_message(self, channel: bytes, data: bytes) -> None:
+        if feed := self._by_channel.get(channel):
             self._announce(feed, data)
 
     def _announce(self, feed: Feed, data: bytes) -> None:
@@ -188,16 +186,16 @@ class Hub:
         """Give up the channels of generations whose last reader has left, unless a new one has come."""
         left = [token_stream.channel(generation_id) for generation_id in self._left if generation_id not in self._feeds]
         self._left.clear()
-        if left and self._pubsub is not None:
-            await self._pubsub.unsubscribe(*left)
+        self._announcements.unsubscribe(left)
 
     async def _look_at_quiet_feeds(self) -> None:
-        now = time.monotonic()
-        quiet = [feed for feed in self._feeds.values() if now > feed.look_at]
-        if not quiet:
+        if not self._quiet_feeds():
             return
+        # An event loop that was late has yet to hear what was announced meanwhile: none is quiet before it has.
+        await self._announcements.catch_up()
+        quiet = self._quiet_feeds()[:_MOST_LOOKED_AT_ONCE]
         for feed in quiet:
-            feed.look_at = now + _QUIET_SECONDS
+            feed.look_at = time.monotonic() + _QUIET_SECONDS
         found = await in_database(statuses, [feed.generation_id for feed in quiet])
         reached = await self._reached(quiet)
         waiting = []
@@ -209,6 +207,11 @@ class Hub:
                 feed.look_again()
         for feed in waiting:
             await self._tell_place(feed)
+
+    def _quiet_feeds(self) -> list[Feed]:
+        """Return the feeds of which nothing was heard for a while, the longest silent first."""
+        now = time.monotonic()
+        return sorted((feed for feed in self._feeds.values() if now > feed.look_at), key=lambda feed: feed.look_at)
 
     async def _reached(self, feeds: list[Feed]) -> list[Position]:
         """Return how far each stream has come; if Redis cannot say, further: what is stored tells more."""

@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass
 
+from inference.positions import Position
 from inference.queue import Place
 from inference.token_stream import Batch
 
@@ -29,13 +30,15 @@ class Reader:
     def __init__(self) -> None:
         self._pending: deque[Batch | LookAgain | Waiting] = deque()
         self._pending_bytes = 0
-        self._changed = asyncio.Event()
+        self._waiter: asyncio.Future[None] | None = None
+        self._alarm: asyncio.TimerHandle | None = None
+        self._due = 0.0
         self.has_seen_the_end = False
         """Set by whoever reads, once `done` has come: leaving then starts no grace time."""
 
     def offer(self, batch: Batch) -> None:
         """Keep a batch for the reader; if it has too many already, only the fact that there is more."""
-        size = sum(len(event.data) for event in batch.events)
+        size = _size_of(batch)
         if self._pending_bytes + size > MOST_PENDING_BYTES:
             self.look_again()
             return
@@ -51,20 +54,63 @@ class Reader:
     def tell_place(self, place: Place) -> None:
         self._push(Waiting(place))
 
+    def close(self) -> None:
+        """Stop the clock: nobody reads any more."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
     def _push(self, what: Batch | LookAgain | Waiting) -> None:
         self._pending.append(what)
-        self._changed.set()
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     async def next(self, timeout_seconds: float) -> Batch | LookAgain | Waiting | None:
         """Return what came next; `None` if nothing came in time."""
         if not self._pending:
-            self._changed.clear()
-            try:
-                async with asyncio.timeout(timeout_seconds):
-                    await self._changed.wait()
-            except TimeoutError:
+            await self._wait(timeout_seconds)
+            if not self._pending:
                 return None
         what = self._pending.popleft()
         if isinstance(what, Batch):
-            self._pending_bytes -= sum(len(event.data) for event in what.events)
+            self._pending_bytes -= _size_of(what)
         return what
+
+    def next_after(self, position: Position) -> Batch | None:
+        """Return what came next if it is there already: a batch that begins at this position."""
+        what = self._pending[0] if self._pending else None
+        if not isinstance(what, Batch) or what.previous != position:
+            return None
+        del self._pending[0]
+        self._pending_bytes -= _size_of(what)
+        return what
+
+    async def _wait(self, timeout_seconds: float) -> None:
+        """Wait for something, or for the time. Each token comes by here: the alarm is not set anew for each."""
+        loop = asyncio.get_running_loop()
+        self._due = loop.time() + timeout_seconds
+        if self._alarm is None or self._alarm.when() > self._due:
+            self._set_alarm(loop)
+        self._waiter = loop.create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def _set_alarm(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.close()
+        self._alarm = loop.call_at(self._due, self._ring, loop)
+
+    def _ring(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._alarm = None
+        if loop.time() < self._due:
+            self._set_alarm(loop)  # something came since it was set
+        else:
+            self._wake()
+
+
+def _size_of(batch: Batch) -> int:
+    return sum(len(event.data) for event in batch.events)

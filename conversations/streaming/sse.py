@@ -1,11 +1,11 @@
 """A generation as server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html)."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 
 from django.http import StreamingHttpResponse
 
-from conversations.streaming.follow import Followed, KeepAlive, Limits, follow
+from conversations.streaming.follow import Followed, KeepAlive, Limits, follow_together
 from conversations.streaming.snapshot import Snapshot
 from inference.positions import BEGINNING, Position
 from inference.token_stream import StreamedEvent
@@ -21,14 +21,25 @@ def frame(event: StreamedEvent) -> bytes:
 async def frames(
     snapshot: Snapshot, *, after: Position = BEGINNING, limits: Limits | None = None
 ) -> AsyncGenerator[bytes]:
-    """Yield the frames of a generation from a position on, until its `done`."""
-    async with aclosing(follow(snapshot, after=after, limits=limits)) as events:
-        async for event in events:
-            yield _frame_of(event)
+    """Yield the frames of a generation from a position on, until its `done`; those that are there at once, together."""
+    async with aclosing(follow_together(snapshot, after=after, limits=limits)) as together:
+        async for events in together:
+            yield b"".join([_frame_of(event) for event in events])
 
 
 def _frame_of(event: Followed) -> bytes:
     return KEEP_ALIVE_FRAME if isinstance(event, KeepAlive) else frame(event)
+
+
+class EventStream(StreamingHttpResponse):
+    """A streamed response whose frames go to the server as they are: Django's own wraps and copies each."""
+
+    def __init__(self, frames: AsyncGenerator[bytes]) -> None:
+        super().__init__(frames, content_type="text/event-stream; charset=utf-8")
+        self._frames = frames
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._frames
 
 
 def stream_response(
@@ -39,9 +50,7 @@ def stream_response(
     headers: Mapping[str, str] | None = None,
 ) -> StreamingHttpResponse:
     """Answer with the stream: never cached, never buffered by a proxy, never compressed."""
-    response = StreamingHttpResponse(
-        frames(snapshot, after=after, limits=limits), content_type="text/event-stream; charset=utf-8"
-    )
+    response = EventStream(frames(snapshot, after=after, limits=limits))
     response["Cache-Control"] = "no-cache, no-transform"
     response["X-Accel-Buffering"] = "no"
     for name, value in (headers or {}).items():
