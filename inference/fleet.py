@@ -55,7 +55,8 @@ def _nobody(_url: str) -> int:
 class Fleet:
     """All replicas of the catalogue, by URL. `follow` makes them those of the day.
 
-    `held` says how many requests a replica has of all workers together, as far as is known.
+    `held` says how many requests a replica has of all workers together, as far as is known. `news` is set where other
+    processes should hear of a change soon.
     """
 
     read_catalog: Callable[[], Catalog]
@@ -65,6 +66,7 @@ class Fleet:
     router: Router = field(default_factory=Router)
     states: dict[str, ReplicaState] = field(default_factory=dict)
     catalog: Catalog = field(init=False)
+    news: asyncio.Event = field(default_factory=asyncio.Event)
     _served: dict[str, list[Model]] = field(default_factory=dict)
     _waiting: Counter[str] = field(default_factory=Counter)
     _offers: dict[str, tuple[float, tuple[Offer, ...]]] = field(default_factory=dict)
@@ -80,7 +82,7 @@ class Fleet:
 
     def _take_over(self, catalog: Catalog) -> None:
         self.catalog = catalog
-        self._offers.clear()
+        self._note_news()
         wanted: dict[str, tuple[ModelVersion, Replica]] = {}
         self._served = {}
         for model in catalog.models:
@@ -185,8 +187,8 @@ class Fleet:
         was_available = state.health.is_available
         state.health.eject(why, asyncio.get_running_loop().time(), needs_trial=needs_trial)
         self.router.forget(state.replica.url)
-        self._offers.clear()
         if was_available:
+            self._note_news()
             log.warning("replica_ejected", replica=state.replica.url, why=why)
 
     def admit(self, state: ReplicaState) -> None:
@@ -194,7 +196,7 @@ class Fleet:
         was_available = state.health.is_available
         state.health.admit(asyncio.get_running_loop().time())
         if state.health.is_available and not was_available:
-            self._offers.clear()
+            self._note_news()
             log.info("replica_admitted", replica=state.replica.url)
 
     def identify(self, state: ReplicaState, info: ServerInfo | None) -> None:
@@ -203,8 +205,13 @@ class Fleet:
         if refused and not state.refused:
             log.error("replica_refused", replica=state.replica.url, why=refused)
             self.router.forget(state.replica.url)
-        state.info, state.refused = info, refused
+        if (state.info, state.refused) != (info, refused):
+            state.info, state.refused = info, refused
+            self._note_news()
+
+    def _note_news(self) -> None:
         self._offers.clear()
+        self.news.set()
 
     def note_load(self, state: ReplicaState) -> None:
         """Work out what a server has to do beside our own requests."""

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
@@ -18,6 +19,7 @@ from inference.replica_state import ReplicaState
 log = structlog.get_logger(__name__)
 
 KEEP_SECONDS = 15
+_LEAST_SECONDS = 0.1
 _BEST_FIRST = ("healthy", "slow_start", "draining", "half_open", "ejected", "refused", "unknown")
 
 
@@ -59,7 +61,7 @@ class ReportLine(TypedDict):
 
 @dataclass(slots=True)
 class Reporter:
-    """Tells in one key of its own, again and again, what a worker knows."""
+    """Tells in one key of its own, again and again and soon after a change, what a worker knows."""
 
     fleet: Fleet
     client: "redis.asyncio.Redis"
@@ -71,8 +73,12 @@ class Reporter:
         """Report until cancelled; then take the report back."""
         try:
             while True:
+                self.fleet.news.clear()
                 await self._report()
-                await asyncio.sleep(self.fleet.pace.report_seconds)
+                await asyncio.sleep(_LEAST_SECONDS)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self.fleet.pace.report_seconds - _LEAST_SECONDS):
+                        await self.fleet.news.wait()
         finally:
             await self._withdraw()
 
