@@ -252,7 +252,7 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "ordering": ("version__name", "pk"),
+                "ordering": ("pk",),
                 "constraints": [
                     models.UniqueConstraint(fields=("version", "url"), name="one_replica_per_address"),
                     models.CheckConstraint(

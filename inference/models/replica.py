@@ -37,7 +37,7 @@ class Replica(models.Model):
     )
 
     class Meta:
-        ordering = ("version__name", "pk")
+        ordering = ("pk",)
         constraints = [
             models.UniqueConstraint(fields=["version", "url"], name="one_replica_per_address"),
             models.CheckConstraint(
