@@ -10,8 +10,8 @@ from tests.benchmarks import machine, report
 from tests.benchmarks.cancel_checks import Checked, check
 from tests.benchmarks.cancel_load import stop_all
 from tests.benchmarks.figures import Quantiles
-from tests.benchmarks.product import running_product
-from tests.running_site import ROOT
+from tests.benchmarks.product import Group, running_product
+from tests.own_processes import ROOT
 
 DOCUMENT = ROOT / "docs" / "performance.md"
 _COLUMNS = (
@@ -25,7 +25,7 @@ def main(arguments: Sequence[str]) -> None:
     options = _options(arguments)
     described = machine.describe()
     with running_product() as product:
-        accounts = product.make_accounts(options.count)
+        [accounts] = product.make_accounts(Group(options.count))
         before = product.read_meter().cpu_seconds
         stoppings = uvloop.run(
             stop_all(

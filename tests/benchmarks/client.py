@@ -15,7 +15,8 @@ from itertools import accumulate
 import orjson
 
 _STAMPS = re.compile(rb'"(?:text|content)": ?"((?: \d+)+)"')
-END_OF_STREAM = b"0\r\n\r\n"
+END_OF_STREAM = b"\r\n0\r\n\r\n"
+"""A server may send the last, empty chunk by itself; a header may end in a 0, but no line of the head is one."""
 END_OF_HEAD = b"\r\n\r\n"
 _STATUS = b"HTTP/1.1 200"
 
@@ -85,6 +86,7 @@ class Exchange(asyncio.Protocol):
     def __init__(self, answer: Answer, *, end: bytes = END_OF_STREAM, on_data: Callable[[bytes], None] | None = None):
         self._answer = answer
         self._end_of_answer = end
+        self._tail = b""
         self._on_data = on_data
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -92,8 +94,13 @@ class Exchange(asyncio.Protocol):
         self._answer.parts.append((time.monotonic_ns(), data))
         if self._on_data is not None:
             self._on_data(data)
-        if data.endswith(self._end_of_answer):
+        if self._last_bytes(data).endswith(self._end_of_answer):
             self._end()
+
+    def _last_bytes(self, data: bytes) -> bytes:
+        """Return what came last, enough of it to hold the end."""
+        self._tail = (self._tail + data)[-len(self._end_of_answer) :]
+        return self._tail
 
     def connection_lost(self, error: Exception | None) -> None:
         self._end()

@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,10 +23,21 @@ from chatsite.supervisor.workspace import open_workspace
 from inference.testing.processes import TwinProcess
 from inference.testing.settings import TwinSettings
 from tests.chaos.stack import Stack
-from tests.running_site import ROOT, free_port
+from tests.own_processes import ROOT, free_port
 
 MOST_STREAMS = 1024
 STOP_SECONDS = 40
+_SETTLE_SECONDS = 3.0
+"""The catalogue is read once a second, and what follows from it told once a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """So many conversations, dealt in turn to so many people of a class."""
+
+    conversations: int
+    users: int = 50
+    priority_class: str = "enterprise"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +59,9 @@ class Reading:
 class Product:
     """A running product, and the meters on it."""
 
-    def __init__(self, stack: Stack, database: psycopg.Connection) -> None:
+    def __init__(self, stack: Stack, twins: Sequence[TwinProcess], database: psycopg.Connection) -> None:
         self.stack = stack
+        self.twins = twins
         self._database = database
         parts = {part: stack.pid_of(part) for part in ("web", "worker", "redis", "database")}
         self.processes = {part: psutil.Process(pid) for part, pid in parts.items()}
@@ -62,12 +75,13 @@ class Product:
         """Ask the product's database."""
         return self._database.execute(statement, parameters).fetchall()
 
-    def make_accounts(self, conversations: int, users: int = 50) -> list[Account]:
-        """Make conversations of people who may send as much as they like."""
-        command = [sys.executable, "-m", "tests.benchmarks.accounts", str(users), str(conversations)]
+    def make_accounts(self, *groups: Group) -> list[list[Account]]:
+        """Make conversations of people who may send as much as they like, a list for each group."""
+        wishes = [f"{group.priority_class}:{group.users}:{group.conversations}" for group in groups]
+        command = [sys.executable, "-m", "tests.benchmarks.accounts", *wishes]
         environment = {**os.environ, **self.stack.addresses}
         made = subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE)
-        return [Account(**account) for account in json.loads(made.stdout)]
+        return [[Account(**account) for account in accounts] for accounts in json.loads(made.stdout)]
 
     def read_meter(self) -> Reading:
         return Reading(
@@ -94,17 +108,28 @@ def _cpu_seconds(process: psutil.Process, *, with_children: bool) -> float:
 
 
 @contextmanager
-def running_product() -> Iterator[Product]:
-    """The product and a twin, for as long as the block lasts; then nothing is left of them."""
+def running_product(
+    twins: Sequence[TwinSettings] = (TwinSettings(permits=2 * MOST_STREAMS),),
+    *,
+    permits: int = MOST_STREAMS,
+    **environment: str,
+) -> Iterator[Product]:
+    """The product and its model servers, for as long as the block lasts; then nothing is left of them.
+
+    Each model server is given `permits` requests at once.
+    """
     with ExitStack() as undo:
         data = Path(tempfile.mkdtemp(prefix="chat-bench-"))
         undo.callback(shutil.rmtree, data, ignore_errors=True)
         undo.callback(shutil.rmtree, _prepare_database(data), ignore_errors=True)
-        twin = TwinProcess(TwinSettings(permits=2 * MOST_STREAMS))
-        twin.start()
-        undo.callback(twin.kill)
+        servers = [TwinProcess(settings) for settings in twins]
+        for server in servers:
+            server.start()
+            undo.callback(server.kill)
+        fleet = ",".join(server.url for server in servers)
         port = free_port()
-        stack = Stack(data, port, twin, _start(data, port, twin, undo))
+        supervisor = _start(data, port, {"MODEL_FLEET": f"small={fleet}", **environment}, undo)
+        stack = Stack(data, port, servers[0], supervisor)
         try:
             stack.wait_until_ready()
         except AssertionError as error:
@@ -112,7 +137,9 @@ def running_product() -> Iterator[Product]:
             raise
         database = undo.enter_context(psycopg.connect(stack.database(), autocommit=True))
         database.execute("CREATE EXTENSION pg_stat_statements")
-        yield Product(stack, database)
+        database.execute("UPDATE inference_replica SET permits = %s", [permits])
+        time.sleep(_SETTLE_SECONDS)
+        yield Product(stack, servers, database)
 
 
 def _prepare_database(data: Path) -> Path:
@@ -125,12 +152,11 @@ def _prepare_database(data: Path) -> Path:
         return workspace.sockets
 
 
-def _start(data: Path, port: int, twin: TwinProcess, undo: ExitStack) -> subprocess.Popen:
+def _start(data: Path, port: int, wishes: dict[str, str], undo: ExitStack) -> subprocess.Popen:
     environment = {
         **os.environ,
         "DATA_DIR": str(data),
         "PORT": str(port),
-        "MODEL_FLEET": f"small={twin.url}",
         "DEBUG": "false",
         "HTTPS": "false",
         "SECRET_KEY": secrets.token_urlsafe(64),
@@ -139,6 +165,7 @@ def _start(data: Path, port: int, twin: TwinProcess, undo: ExitStack) -> subproc
     }
     for name in ("DATABASE_URL", "REDIS_URL", "REDIS_KEY_PREFIX"):
         environment.pop(name, None)
+    environment |= wishes
     output = undo.enter_context((data / "stack.log").open("wb"))
     supervisor = subprocess.Popen(
         [sys.executable, "manage.py", "run_all"],

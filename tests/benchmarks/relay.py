@@ -14,8 +14,8 @@ from tests.benchmarks import figures, loads, machine, report
 from tests.benchmarks.client import Request
 from tests.benchmarks.figures import Measured, Round
 from tests.benchmarks.loads import Load, lay_on
-from tests.benchmarks.product import Account, Product, running_product
-from tests.running_site import ROOT
+from tests.benchmarks.product import Account, Group, Product, running_product
+from tests.own_processes import ROOT
 
 DOCUMENT = ROOT / "docs" / "performance.md"
 MOST_SECONDS = 570
@@ -54,7 +54,8 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 
 async def _measure(product: Product, chosen: list[Load], rounds: int) -> list[Round]:
     answers = sum(load.answers for load in chosen) * rounds
-    accounts = iter(await asyncio.to_thread(product.make_accounts, answers + 1))
+    [made] = await asyncio.to_thread(product.make_accounts, Group(answers + 1))
+    accounts = iter(made)
     await lay_on(loads.one_stream(1), [_to_product(product, next(accounts), loads.one_stream(1))], product.read_meter)
     measured: list[Round] = []
     began = time.monotonic()
