@@ -8,15 +8,18 @@ from itertools import count
 
 import structlog
 
+from inference import metrics
 from inference.catalog import Model, ModelVersion, Replica
 from inference.events import Finished, Piece, StreamEvent
 from inference.fleet import Fleet
 from inference.messages import ChatRequest
+from inference.metrics import TokenPace, replica_label
 from inference.permits import Offer, Permit
 from inference.prefixes import Prefix
 from inference.replica_state import ReplicaState
 from inference.router import versions_in_order
 from inference.tgi.errors import GenerationFailed, ModelServerError, Stalled, Unreachable
+from inference.tracing import one_try
 from inference.watch import Watch
 
 log = structlog.get_logger(__name__)
@@ -25,7 +28,8 @@ PATIENCE_SECONDS = 60.0
 """How long a request may go without progress, over all its tries, before it is given up."""
 _FIRST_PAUSE_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 2.0
-_LONGEST_WAIT_SECONDS = 0.5
+_LONGEST_WAIT_SECONDS = 0.1
+"""New jobs are held up meanwhile, so a place that becomes free must not stay so for long."""
 _MOST_FRUITLESS_TRIES = 3
 """A request whose answer has begun and ended without text so often in a row would do so for ever."""
 _MOST_MOVES = 2
@@ -151,7 +155,26 @@ class _Answer:
             self.text.append(event.text)
             self.fruitless_tries = 0
 
+    def count_warmth(self, state: ReplicaState) -> None:
+        """Count how much of the prompt the replica holds, as far as is known."""
+        url, blocks, alias = state.replica.url, len(self.prefix), self.model.alias
+        held = self.fleet.router.held(url, self.prefix)
+        metrics.PREFIX_BLOCKS.labels(alias, "true").inc(held)
+        metrics.PREFIX_BLOCKS.labels(alias, "false").inc(blocks - held)
+        if self.hint:
+            is_warm = url == self.hint or 2 * held > blocks
+            metrics.FOLLOW_UPS.labels(alias, "warm" if is_warm else "cold").inc()
+
+    def told_of_a_try(self, state: ReplicaState) -> dict[str, str | bool]:
+        """Return what a trace tells of a request to this replica."""
+        return {
+            "gen_ai.request.model": self.model.alias,
+            "chat.version": state.version.name,
+            "chat.is_resumed": bool(self.decoded_tokens or any(self.text)),
+        }
+
     def note_failure(self, state: ReplicaState, error: ModelServerError) -> None:
+        metrics.FAILOVERS.labels(self.model.alias, replica_label(state.replica.url), error.code).inc()
         self.last_error = error
         self.failed.add(state.replica.url)
         self.fleet.note_failure(state, error, answer=self.number)
@@ -194,6 +217,9 @@ def _offered(answer: _Answer, model: Model) -> list[list[Offer]]:
         candidates = fleet.candidates(version.replicas, without=frozenset(answer.failed))
         permits = {each.url: each.permits for each in candidates}
         urls = fleet.router.order(candidates, answer.prefix, hint=answer.hint)
+        # Where the best are full, the place that was reserved with the job is still there.
+        if (held := answer.permit.url) in permits and held not in urls:
+            urls.append(held)
         if urls:
             offered.append([Offer(url, permits[url]) for url in urls])
     return offered
@@ -202,8 +228,10 @@ def _offered(answer: _Answer, model: Model) -> list[list[Offer]]:
 async def _from_one(state: ReplicaState, build: BuildRequest, answer: _Answer) -> AsyncGenerator[StreamEvent | Chosen]:
     request = await build(state, answer.progress)
     watch = answer.watch(request)
+    answer.count_warmth(state)
     answer.fleet.router.note(state.replica.url, answer.prefix)
-    with state.watching(watch) as server:
+    with state.watching(watch) as server, one_try(state.replica.url, answer.told_of_a_try(state)):
+        pace = TokenPace(model=answer.model.alias, version=state.version.name, url=state.replica.url)
         has_begun = False
         try:
             async with aclosing(server.stream_chat(request, watch)) as events:
@@ -212,6 +240,7 @@ async def _from_one(state: ReplicaState, build: BuildRequest, answer: _Answer) -
                         has_begun = True
                         yield answer.begin(state)
                     answer.take(event)
+                    pace.token()
                     yield event
         except Stalled:
             answer.moves += watch.is_abandoned

@@ -12,7 +12,9 @@ from urllib.parse import urlsplit
 from prometheus_client import Counter, Gauge, Histogram
 
 _WAIT_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
-_TOKEN_BUCKETS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
+# Few where there is a series for each replica: a thousand of them are read in one go.
+_PREFILL_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30)
+_TOKEN_BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 2, 10)
 _TOKENS_PER_SAMPLE: Final = 16
 
 # Waiting --------------------------------------------------------------------------------------------------------------
@@ -33,7 +35,7 @@ SERVER_TIME_TO_FIRST_TOKEN = Histogram(
     "chat_server_time_to_first_token_seconds",
     "From the request to a replica to its first token.",
     ["model", "version", "replica"],
-    buckets=_WAIT_BUCKETS,
+    buckets=_PREFILL_BUCKETS,
 )
 INTER_TOKEN = Histogram(
     "chat_inter_token_seconds",

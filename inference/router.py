@@ -16,6 +16,7 @@ LOAD_SLACK = 4.0
 _LEAST_WEIGHT = 1e-6
 _MOST_SEEDS = 10_000
 _MOST_DRAWN = 32
+_MOST_CONSIDERED = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +46,15 @@ class Router:
         to hold all but the end, as far as the table does not know better.
         """
         self._decisions += 1
+        shares = self._shares(prefix, hint)
+        considered = self._considered(candidates, shares)
         loads = [
             (each.in_flight + 1) / (each.weight or _LEAST_WEIGHT) if each.in_flight < each.permits else math.inf
-            for each in candidates
+            for each in considered
         ]
         key = _mixed(prefix[0] if prefix else self._decisions)
-        warm = self._warm(candidates, loads, self._shares(prefix, hint), key)
-        first = [candidates[index].url for index in warm[:MOST_ORDERED]]
-        rest = [candidates[index].url for index in self._least_loaded(candidates, loads, key)]
-        return list(dict.fromkeys(first + rest))[:MOST_ORDERED]
+        warm, cold = self._warm(considered, loads, shares, key), self._least_loaded(considered, loads, key)
+        return list(dict.fromkeys(considered[index].url for index in warm + cold))[:MOST_ORDERED]
 
     def note(self, url: str, prefix: Prefix) -> None:
         """A request with this prefix has been sent there."""
@@ -62,6 +63,28 @@ class Router:
     def forget(self, url: str) -> None:
         """The replica's cache is empty, or the replica is gone."""
         self._table.forget(url)
+
+    def held(self, url: str, prefix: Prefix) -> int:
+        """Return how many of the prefix's blocks a replica holds, as far as is known."""
+        return self._table.holders(prefix).get(url, 0)
+
+    def _considered(self, candidates: Sequence[Candidate], shares: dict[str, float]) -> Sequence[Candidate]:
+        """Return who may be warm, and of a large fleet some others that differ from decision to decision.
+
+        The least loaded of 128 is hardly worse than that of a thousand, costs a fifth, and is not the one that all
+        workers, each knowing what the fleet was like a moment ago, would rush to.
+        """
+        if len(candidates) <= _MOST_CONSIDERED:
+            return candidates
+        start = _mixed(self._decisions) % len(candidates)
+        some = [
+            *candidates[start : start + _MOST_CONSIDERED],
+            *candidates[: max(0, start + _MOST_CONSIDERED - len(candidates))],
+        ]
+        considered = [each for each in candidates if each.url in shares]
+        considered += [each for each in some if each.url not in shares]
+        free = sum(each.in_flight < each.permits for each in considered)
+        return considered if free >= MOST_ORDERED else candidates
 
     def _shares(self, prefix: Prefix, hint: str) -> dict[str, float]:
         """Return what share of the prefix each replica holds, as far as is known, by URL."""

@@ -1,8 +1,9 @@
 """One trace for each message: from the request over the queue to the model servers. Ids and counts, never text.
 
-Without a tracer provider (`chatsite/tracing.py` sets one where tracing is configured) every span here is a no-op.
+`chatsite/tracing.py` says where the spans go. Where tracing is not configured there are none.
 """
 
+import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -69,6 +70,9 @@ def waited(model: str, context: Context | None, since_seconds: float) -> None:
 @contextmanager
 def chat(model: str, context: Context | None, attributes: Attributes) -> Iterator[Span]:
     """Make a span for one attempt at an answer the present one, and its trace the log lines', while the block lasts."""
+    if not settings.TRACING:
+        yield trace.INVALID_SPAN
+        return
     told: dict[str, AttributeValue] = {"gen_ai.operation.name": "chat", **attributes}
     with present(_tracer.start_span(f"chat {model}", context, SpanKind.CLIENT, told)) as span:
         yield span
@@ -80,6 +84,9 @@ def one_try(url: str, attributes: Attributes) -> Iterator[Span]:
 
     It is never the present one: a generator's steps may run in one context and its end in another.
     """
+    if not settings.TRACING:
+        yield trace.INVALID_SPAN
+        return
     parts = urlsplit(url)
     told: dict[str, AttributeValue] = {**attributes, "server.address": parts.hostname or ""}
     told["server.port"] = parts.port or _DEFAULT_PORTS[parts.scheme]
@@ -89,8 +96,8 @@ def one_try(url: str, attributes: Attributes) -> Iterator[Span]:
     except ModelServerError as error:
         failed(span, error.code)
         raise
-    except BaseException as error:
-        failed(span, type(error).__name__)
+    except (asyncio.CancelledError, GeneratorExit):
+        failed(span, "cancelled")
         raise
     finally:
         span.end()

@@ -42,13 +42,15 @@ def test_one_trace_shows_a_message_on_its_way_and_none_of_its_words(secret, tmp_
         with running_site(log=log, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url, LOG_JSON="true", **FAST) as site:
             question = '@twin {"text": "Confidential answer."}\nConfidential question'
             events = ask(site.url, secret, question, options={"temperature": 0.5, "stop": ["Secret"]})
-            wait_until(lambda: len(collector.trace_with(SENT)) >= 3, what="the trace")
+            wait_until(lambda: len(collector.trace_with(SENT)) >= 4, what="the trace")
+            replica = site.twin.url
         spans = {span.name: span for span in collector.trace_with(SENT)}
 
-    assert set(spans) == {SENT, "queue small", "chat small"}
-    sent, chat = spans[SENT], spans["chat small"]
+    assert set(spans) == {SENT, "queue small", "chat small", "try"}
+    sent, chat, tried = spans[SENT], spans["chat small"], spans["try"]
     assert not sent.parent_span_id
     assert {spans["queue small"].parent_span_id, chat.parent_span_id} == {sent.span_id}
+    assert tried.parent_span_id == chat.span_id
     assert attributes(sent)["http.response.status_code"] == 200
 
     done = events[-1].data
@@ -60,6 +62,9 @@ def test_one_trace_shows_a_message_on_its_way_and_none_of_its_words(secret, tmp_
     assert told["gen_ai.response.finish_reasons"] == ["stop"]
     assert told["gen_ai.usage.input_tokens"] == done["usage"]["in"]
     assert told["gen_ai.usage.output_tokens"] == done["usage"]["out"] > 0
+
+    address = attributes(tried)
+    assert f"http://{address['server.address']}:{address['server.port']}" == replica
 
     everything = b"".join(collector.bodies)
     assert not [word for word in (b"Confidential", b"Secret", secret.encode()) if word in everything]

@@ -68,10 +68,11 @@ class Replicas:
     async def until_told(self, number, state, *, seconds=10.0):
         await until(lambda: self.told(number) == state, seconds=seconds)
 
-    async def answer(
-        self, asked, *, so_far=NOTHING, patience_seconds=5.0, max_new_tokens=100, events=None, conversation_key=b""
-    ):
-        """Return every event of one answer; `events` keeps those that came before an error."""
+    async def answer(self, asked, *, so_far=NOTHING, patience_seconds=5.0, max_new_tokens=100, events=None, **place):
+        """Return every event of one answer; `events` keeps those that came before an error.
+
+        `place` may have `prefix`, `hint` and `conversation_key`.
+        """
         events = [] if events is None else events
 
         async def build(_state, progress):
@@ -88,8 +89,8 @@ class Replicas:
             build,
             so_far=so_far,
             permit=permit,
-            conversation_key=conversation_key,
             patience_seconds=patience_seconds,
+            **place,
         )
         try:
             async with aclosing(answer):
