@@ -92,6 +92,16 @@ MIDDLEWARE = [
     "chatsite.page_errors.PageErrors",
     "chatsite.api_errors.ApiExceptions",
 ]
+PROGRAM_MIDDLEWARE = [
+    "chatsite.middleware.request_id",
+    "chatsite.api_errors.api_errors",
+    "chatsite.prompt_middleware.SecurityMiddleware",
+    "chatsite.prompt_middleware.ContentSecurityPolicyMiddleware",
+    "chatsite.prompt_middleware.CommonMiddleware",
+    "chatsite.prompt_middleware.XFrameOptionsMiddleware",
+    "chatsite.api_errors.ApiExceptions",
+]
+"""For the API's requests with a bearer credential (`chatsite/programs.py`); each step is taken on the event loop."""
 
 ROOT_URLCONF = "chatsite.urls"
 ASGI_APPLICATION = "chatsite.asgi.application"
@@ -150,11 +160,12 @@ CACHES = {
         "KEY_PREFIX": f"{REDIS_KEY_PREFIX}:cache",
     },
 }
+CHANNELS_PREFIX = f"{REDIS_KEY_PREFIX}:channels"
 CHANNEL_LAYERS = {
     "default": {
         # The default RedisChannelLayer lost half the messages at 100 streams: its capacity is per process.
         "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-        "CONFIG": {"hosts": [REDIS_URL], "prefix": f"{REDIS_KEY_PREFIX}:channels"},
+        "CONFIG": {"hosts": [REDIS_URL], "prefix": CHANNELS_PREFIX},
     },
 }
 
@@ -255,6 +266,8 @@ CHECKPOINT_SECONDS = env.float("CHECKPOINT_SECONDS", default=2.0)
 LEASE_SECONDS = env.float("LEASE_SECONDS", default=5.0)
 """A running generation whose worker has not renewed its lease for this long is given to another worker."""
 QUEUE_DEADLINE_SECONDS = env.float("QUEUE_DEADLINE_SECONDS", default=120.0)
+BACKGROUND_DEADLINE_SECONDS = env.float("BACKGROUND_DEADLINE_SECONDS", default=600.0)
+"""How long a message waits for a model server at most, a person's and one of the `background` class."""
 WORKER_CONCURRENCY = env.int("WORKER_CONCURRENCY", default=256)
 WORKER_DRAIN_SECONDS = env.float("WORKER_DRAIN_SECONDS", default=10.0)
 """How long a worker that is told to stop lets its answers go on; then it leaves them to others."""

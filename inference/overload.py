@@ -95,10 +95,10 @@ def ask(client: Redis, request: Request) -> Answer:
     return Answer(chosen, wait_ms / 1000, tuple(steps) if chosen else ())
 
 
-def leave(client: Redis, request: Request, answer: Answer) -> None:
-    """Take a request back that was let in, but is not to be."""
+def leave(client: Redis, request: Request, model: str) -> None:
+    """Take a request back that was let in to a model, but is not to be."""
     rank = PRIORITY_CLASSES.index(request.priority_class)
-    client.zrem(f"{lua.base_key()}:door:{answer.model}:{rank}", str(request.generation_id))
+    client.zrem(f"{lua.base_key()}:door:{model}:{rank}", str(request.generation_id))
 
 
 async def report_capacity(

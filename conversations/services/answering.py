@@ -10,6 +10,7 @@ from django.utils import timezone
 from conversations.context.assemble import assemble
 from conversations.context.budget import Prompt, fit
 from conversations.models import Message
+from conversations.services.admission import NOTICES
 from conversations.services.attempts import Attempt
 from conversations.services.live_replies import LiveReply
 from conversations.services.outcomes import Outcome
@@ -51,6 +52,9 @@ class Answer:
         """
         attempt, writer = self.reply.attempt, self.reply.writer
         model = self.fleet.catalog.find(attempt.model)
+        if not writer.text:
+            for code in attempt.notices:
+                self._notice_once(code, NOTICES[code])
         self.prompt = assemble(attempt.path, attempt.instructions)
         if attempt.is_path_cut:
             self._notice_once(*_TRIMMED)

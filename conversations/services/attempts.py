@@ -48,6 +48,7 @@ SELECT path.bytes, path.parent_id, path.role, path.content,
        claimed.attempt, claimed.user_id, claimed.conversation_id, claimed.model, claimed.options,
        claimed.cancel_requested_at IS NOT NULL, claimed.is_background,
        claimed.attempt = 1 AND claimed.deadline < now(), claimed.first_token_at, conversation.instructions,
+       claimed.notices,
        (SELECT before.replica FROM conversations_message question
         JOIN conversations_generation before ON before.message_id = question.parent_id
         WHERE question.id = path.parent_id AND claimed.message_id IS NOT NULL)
@@ -143,6 +144,7 @@ class Attempt:
     model: str
     options: dict[str, Any]
     instructions: str
+    notices: tuple[str, ...]
     path: tuple[ChatMessage, ...]
     is_path_cut: bool
     hint_replica: str
@@ -173,7 +175,7 @@ def claim(generation_id: UUID, *, most_bytes: int = MOST_PATH_BYTES) -> Attempt 
     rows.sort(key=itemgetter(0))
     (
         _, _, _, content, number, user_id, conversation_id, model, options, is_cancelled, is_background,
-        is_overdue, first_token_at, instructions, hint_replica,
+        is_overdue, first_token_at, instructions, notices, hint_replica,
     ) = rows[0]  # fmt: skip
     is_path_cut = rows[-1][1] is not None
     return Attempt(
@@ -184,6 +186,7 @@ def claim(generation_id: UUID, *, most_bytes: int = MOST_PATH_BYTES) -> Attempt 
         model=model,
         options=orjson.loads(options),
         instructions=instructions,
+        notices=tuple(orjson.loads(notices)),
         path=_said([(role, text) for _, _, role, text, *_ in reversed(rows[1:])], is_cut=is_path_cut),
         is_path_cut=is_path_cut,
         hint_replica=hint_replica or "",

@@ -115,7 +115,9 @@ def _end_unbegun(generation_id: UUID, status: Message.Status, finish_reason: str
 
 
 def _announce_end(generation_id: UUID) -> None:
+    """Give up the place of a generation that ended while it waited, and tell its readers."""
     try:
+        queue.remove(shared_client(), [generation_id])
         token_stream.announce_change(shared_client(), generation_id)
     except REDIS_UNREACHABLE as error:
         log.warning("end_not_announced", generation_id=str(generation_id), error=type(error).__name__)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any, Literal
 from uuid import UUID
 
@@ -23,6 +22,7 @@ from conversations.exceptions import (
 from conversations.models import Conversation, Generation, Message
 from conversations.models_on_offer import alias_to_use
 from conversations.services import generations, idempotency
+from conversations.services.admission import Admission, admit, deadline_after, leave
 from conversations.services.conversations import new_conversation
 from conversations.services.idempotency import digest_of
 from foundation.ids import new_id
@@ -65,8 +65,9 @@ class _NewIds:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """How the answer is to be written."""
+    """What is to be answered, and how that was asked for. A new question, or conversation, is not stored yet."""
 
+    question: Message
     model: str
     options: Mapping[str, Any] = field(default_factory=dict)
     is_background: bool = False
@@ -77,29 +78,28 @@ def send(*, user: User, conversation_id: UUID | None, message: NewMessage, idemp
 
     Without a `conversation_id` a new conversation is made. The same `idempotency_key` and message return the first
     call's result. Raise `NotFound`, `InvalidRequest`, `ContentTooLong`, `GenerationInProgress`, `IdempotencyConflict`,
-    `RequestsExceeded`, `UnknownModel`.
+    `Overloaded`, `RequestsExceeded`, `UnknownModel`.
     """
     _check_content(message.content)
     digest = digest_of("send", conversation_id, message)
 
-    def write(ids: _NewIds) -> Generation:
+    def prepare(ids: _NewIds) -> _Request:
         conversation = _conversation_to_write(user, conversation_id, message)
         model = alias_to_use(message.model or conversation.model)
         parent = _parent_in(conversation, message.parent)
         question = Message(
             id=ids.question, conversation=conversation, parent=parent, role=Message.Role.USER, content=message.content
         )
-        request = _Request(model, message.options, message.is_background)
-        return _write(user, conversation, question, ids.answer, request)
+        return _Request(question, model, message.options, message.is_background)
 
-    return _once(user, idempotency_key, digest, write)
+    return _once(user, idempotency_key, digest, prepare)
 
 
 def regenerate(*, user: User, message_id: UUID, model: str | None = None, idempotency_key: str | None = None) -> Sent:
     """Have another answer written beside an existing one (or to a user message). Raises what `send` raises."""
     digest = digest_of("regenerate", message_id, model)
 
-    def write(ids: _NewIds) -> Generation:
+    def prepare(ids: _NewIds) -> _Request:
         message = queries.message_of(user.id, message_id)
         conversation = _locked(user, message.conversation_id)
         message.refresh_from_db()
@@ -109,30 +109,36 @@ def regenerate(*, user: User, message_id: UUID, model: str | None = None, idempo
         if question is None:
             raise InvalidRequest("This answer follows no message, so it cannot be written again.", param="message_id")
         chosen = alias_to_use(model or message.model or conversation.model)
-        return _write(user, conversation, question, ids.answer, _Request(chosen))
+        question.conversation = conversation
+        return _Request(question, chosen)
 
-    return _once(user, idempotency_key, digest, write)
+    return _once(user, idempotency_key, digest, prepare)
 
 
-def _once(user: User, key: str | None, digest: bytes, write: Callable[[_NewIds], Generation]) -> Sent:
-    """Reserve, write and commit; or find what the same key has made before."""
+def _once(user: User, key: str | None, digest: bytes, prepare: Callable[[_NewIds], _Request]) -> Sent:
+    """Ask at the door, reserve, write and commit; or find what the same key has made before."""
     if key is not None:
         idempotency.check_key(key)
     ids = _NewIds(new_id(), new_id())
+    admission: Admission | None = None
     allowance: RequestAllowance | None = None
     try:
         with transaction.atomic():
             made = idempotency.made_before(user, key, digest) if key is not None else None
             if made is None:
+                request = prepare(ids)
+                admission = admit(user, ids.answer, request.model, request.options)
                 allowance = quotas.reserve_request(
                     user.pk, user.tier, request_id=ids.answer, requests_under_way=_requests_under_way
                 )
-                generation = write(ids)
+                generation = _write(user, ids.answer, request, admission)
                 if key is not None:
                     idempotency.keep(user, key, digest, generation)
     except BaseException:
         if allowance is not None:
             quotas.release_request(user.pk, allowance)
+        if admission is not None:
+            leave(admission)
         raise
     if made is not None:
         return _sent(made, quotas.peek(user.pk, user.tier), is_repeat=True)
@@ -140,10 +146,11 @@ def _once(user: User, key: str | None, digest: bytes, write: Callable[[_NewIds],
     return _sent(generation, allowance, is_repeat=False)
 
 
-def _write(
-    user: User, conversation: Conversation, question: Message, generation_id: UUID, request: _Request
-) -> Generation:
+def _write(user: User, generation_id: UUID, request: _Request, admission: Admission) -> Generation:
     """Insert the empty answer with its generation, and the question where it is new; show this branch."""
+    question, conversation = request.question, request.question.conversation
+    if conversation._state.adding:
+        conversation.save(force_insert=True)
     is_new_question = question._state.adding
     answer = Message(
         id=generation_id,
@@ -151,10 +158,10 @@ def _write(
         parent=question,
         role=Message.Role.ASSISTANT,
         status=Message.Status.QUEUED,
-        model=request.model,
+        model=admission.model,
     )
     Message.objects.bulk_create([question, answer] if is_new_question else [answer])
-    generation = _queued_generation(user, answer, request)
+    generation = _queued_generation(user, answer, request, admission)
     _show(conversation, question, answer)
     job = _job(generation, len(question.content))
     transaction.on_commit(lambda: generations.enqueue([job]), robust=True)
@@ -162,18 +169,20 @@ def _write(
     return generation
 
 
-def _queued_generation(user: User, answer: Message, request: _Request) -> Generation:
+def _queued_generation(user: User, answer: Message, request: _Request, admission: Admission) -> Generation:
+    priority_class = user.tier.priority_class
     return Generation.objects.create(
         message=answer,
         conversation=answer.conversation,
         user=user,
-        priority_class=user.tier.priority_class,
-        model=request.model,
-        options={**request.options, "max_tokens": _answer_limit(user, request.options)},
+        priority_class=priority_class,
+        model=admission.model,
+        options=admission.options,
+        notices=list(admission.notices),
         is_background=request.is_background,
         queued_at=answer.created_at,
         enqueued_at=answer.created_at,
-        deadline=answer.created_at + timedelta(seconds=settings.QUEUE_DEADLINE_SECONDS),
+        deadline=answer.created_at + deadline_after(priority_class),
     )
 
 
@@ -211,9 +220,7 @@ def _tell_others(user_id: UUID, conversation_id: UUID, user_message_id: UUID, me
 def _conversation_to_write(user: User, conversation_id: UUID | None, message: NewMessage) -> Conversation:
     if conversation_id is not None:
         return _locked(user, conversation_id)
-    conversation = new_conversation(user=user, model=message.model or "")
-    conversation.save(force_insert=True)
-    return conversation
+    return new_conversation(user=user, model=message.model or "")
 
 
 def _locked(user: User, conversation_id: UUID) -> Conversation:
@@ -256,11 +263,6 @@ def _check_content(content: str) -> None:
             f"The message has {len(content):,} characters; {settings.MAX_MESSAGE_CHARACTERS:,} are allowed.",
             param="content",
         )
-
-
-def _answer_limit(user: User, options: Mapping[str, Any]) -> int:
-    most: int = min(user.tier.max_answer_tokens, settings.MAX_ANSWER_TOKENS)
-    return min(most, int(options.get("max_tokens") or most))
 
 
 def _requests_under_way(user_id: UUID) -> list[UUID]:

@@ -2,13 +2,12 @@
 
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import redis.asyncio
+from redis import Redis
 
 from foundation.redis import key
-
-if TYPE_CHECKING:
-    import redis
-    import redis.asyncio
 
 _HERE = Path(__file__).parent
 
@@ -28,7 +27,7 @@ def wake_channel() -> str:
     return key(2, "queue", "wake")
 
 
-def run(client: "redis.Redis", name: str, *arguments: str | bytes | float) -> Any:
+def run(client: Redis, name: str, *arguments: str | bytes | float) -> Any:
     """Run a script in one round trip; two where this Redis does not know it yet."""
     return client.register_script(_text(name))(keys=[base_key(), wake_channel()], args=arguments)
 
