@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from inference import metrics
 from inference.catalog import Catalog, Model, ModelVersion, Replica
 from inference.exceptions import UnknownModel
 from inference.health import DEFAULT_TIMES, BreakerTimes, Health, HealthState
+from inference.metrics import replica_label
 from inference.model_server import ModelServer, ServerInfo
 from inference.permits import Offer
 from inference.replica_state import ReplicaState, why_refused
@@ -134,6 +136,13 @@ class Fleet:
         """Return the offers of every model, by alias."""
         return {model.alias: self.offers(model) for model in self.catalog.models}
 
+    def capacity(self) -> dict[str, int]:
+        """Return how many requests each model could have at once, by alias; full ones and waiting ones count too."""
+        return {
+            model.alias: sum(state.replica.permits for state in self.of(model) if state.is_available)
+            for model in self.catalog.models
+        }
+
     def candidates(self, replicas: tuple[Replica, ...], *, without: frozenset[str] = frozenset()) -> list[Candidate]:
         """Return those of the replicas that may be sent a request now, each with its load.
 
@@ -190,6 +199,8 @@ class Fleet:
         if was_available:
             self._note_news()
             log.warning("replica_ejected", replica=state.replica.url, why=why)
+            reason = "failing" if needs_trial else "unreachable"
+            metrics.EJECTIONS.labels(replica_label(state.replica.url), reason).inc()
 
     def admit(self, state: ReplicaState) -> None:
         """Note that a replica is well."""

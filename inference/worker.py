@@ -58,6 +58,8 @@ class Worker:
     concurrency: int
     drain_seconds: float
     periodic: tuple[Periodic, ...] = ()
+    capacity: Callable[[], Mapping[str, int]] | None = None
+    """Says how many requests each model could have at once, however few may be offered at this moment."""
     _running: set[asyncio.Task[None]] = field(default_factory=set)
     _something_changed: asyncio.Event = field(default_factory=asyncio.Event)
     _is_stopping: bool = False
@@ -186,7 +188,7 @@ class Worker:
         await self.permits.renew({offer.url for some in offers.values() for offer in some})
         if self._is_stopping:
             return
-        counts = {alias: sum(offer.permits for offer in some) for alias, some in offers.items()}
+        counts = self.capacity() if self.capacity is not None else _permits_of(offers)
         try:
             await overload.report_capacity(
                 self.client, self.permits.worker, concurrency=self.concurrency, permits=counts
@@ -219,3 +221,8 @@ def workers_key() -> str:
 def worker_name() -> str:
     """Return this process's name among the workers."""
     return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def _permits_of(offers: Mapping[str, Sequence[Offer]]) -> dict[str, int]:
+    """Return how many requests each model may have at once."""
+    return {alias: sum(offer.permits for offer in some) for alias, some in offers.items()}

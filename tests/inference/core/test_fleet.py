@@ -182,6 +182,7 @@ async def test_an_answer_under_way_that_needs_a_place_comes_before_new_ones():
         await one.wait_for(lambda ledger: ledger.open_records)
         second = asyncio.create_task(fleet.answer("Hello"))
         await until(lambda: offered(fleet) == {})
+        assert fleet.fleet.capacity() == {"small": 1}
         await asyncio.gather(first, second)
         assert offered(fleet) == {one.url: 1}
 

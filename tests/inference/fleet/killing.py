@@ -65,7 +65,8 @@ async def _one(fleet, toll, number, *, after):
     by_url = {twin.url: twin for twin in fleet.twins}
     events = _Watched(after)
     asking = asyncio.create_task(fleet.answer(asked, patience_seconds=60, max_new_tokens=1000, events=events))
-    await asyncio.wait([asking, asyncio.ensure_future(events.reached.wait())], return_when=asyncio.FIRST_COMPLETED)
+    asking.add_done_callback(lambda _: events.reached.set())
+    await events.reached.wait()
     await by_url[events.chosen[-1].replica.url].kill()
     await asking
     if text_of(events) != expected_answer(asked) or not isinstance(events[-1], Finished):
