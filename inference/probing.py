@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from inference.catalog import ModelVersion
 from inference.fleet import Fleet
 from inference.messages import ChatMessage, ChatRequest, SamplingOptions
+from inference.metrics import PROBES, replica_label
 from inference.model_server import ModelServer, ServerInfo
 from inference.replica_state import ReplicaState
 from inference.server_load import ServerLoad
@@ -53,7 +54,9 @@ class Prober:
 
     async def _check(self, state: ReplicaState) -> None:
         began = asyncio.get_running_loop().time()
-        if not await _is_well(state.server, self.fleet.pace.probe_limit_seconds):
+        is_well = await _is_well(state.server, self.fleet.pace.probe_limit_seconds)
+        PROBES.labels(replica_label(state.replica.url), "good" if is_well else "bad").inc()
+        if not is_well:
             self._note_bad(state, began)
             return
         state.bad_probes = 0

@@ -8,7 +8,7 @@ from inference.fleet_gauges import FleetGauges
 from inference.metrics import TokenPace, replica_label
 from tests.inference.core.jobs import make_job
 from tests.inference.core.waiting import until
-from tests.inference.fleet.replicas import catalog_of, chosen_of, prompt, replica_of, replicas
+from tests.inference.fleet.replicas import catalog_of, chosen_of, go_dark, prompt, replica_of, replicas
 
 
 def test_a_replica_is_labelled_by_its_address_and_never_by_its_credentials():
@@ -79,6 +79,16 @@ async def test_a_follow_up_where_its_prefix_lies_counts_as_warm_and_elsewhere_as
         begun = warmth(fleet)
         await fleet.answer("And then?", prefix=(*prefix, 4, 5), hint=first.replica.url)
         assert warmth(fleet) == {"warm": begun["warm"], "cold": begun["cold"] + 1, "held": begun["held"]}
+
+
+async def test_probes_are_counted_and_so_is_a_replica_that_is_put_out_of_service():
+    async with replicas(2, None) as fleet:
+        dark = {"replica": replica_label(fleet.twins[0].url)}
+        assert value("chat_probes_total", result="good", **dark) >= 1
+        await go_dark(fleet.twins[0])
+        await fleet.until_told(0, "ejected")
+    assert value("chat_probes_total", result="bad", **dark) >= 1
+    assert value("chat_ejections_total", reason="unreachable", **dark) == 1
 
 
 def value(name, **labels):
