@@ -6,7 +6,7 @@ PIP_COMPILE := $(PYTHON) -m piptools compile --quiet --generate-hashes --strip-e
 	--no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format bench chaos lock clean
+.PHONY: help run test check format bench simulate chaos lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile | expand -t 12
@@ -34,6 +34,10 @@ format: ## format the code
 bench: ## measure the added delays against the model server's twin
 	@scripts/set-up test
 	$(PYTHON) -m tests.benchmarks $(ARGS)
+
+simulate: ## compare ways to choose a replica, in virtual time (an hour at full size)
+	@scripts/set-up test
+	$(PYTHON) -m inference.simulation $(ARGS)
 
 chaos: ## kill processes and stores under load, again and again
 	@scripts/set-up test

@@ -150,6 +150,23 @@ def test_a_hot_prefix_spreads_over_no_more_replicas_than_its_load_needs():
     assert len(used) == math.ceil(12 / 6)
 
 
+def test_of_a_thousand_replicas_the_one_that_is_warm_and_the_last_that_has_room_are_found():
+    candidates = [Candidate(f"http://{number}", 15, 16, 1.0) for number in range(1_000)]
+    router = Router()
+    router.note("http://777", PREFIX)
+    assert all(router.order(candidates, PREFIX)[0] == "http://777" for _ in range(20))
+    candidates = [Candidate(f"http://{number}", 16 - (number == 500), 16, 1.0) for number in range(1_000)]
+    assert all(router.order(candidates, (number,))[0] == "http://500" for number in range(20))
+
+
+def test_of_a_thousand_idle_replicas_every_one_gets_its_share():
+    candidates = [Candidate(f"http://{number}", 0, 16, 1.0) for number in range(1_000)]
+    router = Router()
+    firsts = Counter(router.order(candidates, (number,))[0] for number in range(10_000))
+    assert len(firsts) > 990
+    assert max(firsts.values()) < 30
+
+
 def test_every_process_decides_alike():
     script = (
         "from inference.messages import ChatMessage\n"
