@@ -19,9 +19,13 @@ def make_people() -> None:
     print(json.dumps({"people": people, "limited": _make_person("limited@example.com", "tiny")}))
 
 
-def _make_person(email: str, tier: str) -> dict[str, str]:
-    user = User.objects.create_user(email, tier_id=tier)
-    EmailAddress.objects.create(user=user, email=email, primary=True, verified=True)
+def make_staff(email: str) -> None:
+    print(json.dumps(_make_person(email, "free", is_staff=True, is_superuser=True)))
+
+
+def _make_person(email: str, tier: str, **fields: bool) -> dict[str, str]:
+    user = User.objects.create_user(email, tier_id=tier, **fields)
+    EmailAddress.objects.get_or_create(user=user, email=email, primary=True, verified=True)
     session = SessionStore()
     session[SESSION_KEY] = str(user.pk)
     session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
