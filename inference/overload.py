@@ -8,6 +8,7 @@ The longest wait grows with the class, and so does what waits ahead as the class
 first, then free users, then plus. The most urgent class is refused only when its own deadline could not be kept.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -102,10 +103,10 @@ def leave(client: Redis, request: Request, model: str) -> None:
 
 
 async def report_capacity(
-    client: "redis.asyncio.Redis", worker: str, *, concurrency: int, permits: dict[str, int]
+    client: "redis.asyncio.Redis", worker: str, *, concurrency: int, permits: Mapping[str, int]
 ) -> None:
     """Say how many requests each model's replicas may have now, and how many answers this worker writes at most."""
-    await lua.run_async(client, "report_capacity", worker, concurrency, orjson.dumps(permits))
+    await lua.run_async(client, "report_capacity", worker, concurrency, orjson.dumps(dict(permits)))
 
 
 async def withdraw_capacity(client: "redis.asyncio.Redis", worker: str) -> None:

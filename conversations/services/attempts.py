@@ -285,7 +285,10 @@ def lost_jobs() -> list[Job]:
     with connection.cursor() as cursor:
         patience = settings.QUEUE_DEADLINE_SECONDS
         cursor.execute(_REQUEUE, {"count": _SWEEP_COUNT, "forgotten": _FORGOTTEN_SECONDS, "patience": patience})
-        return [Job(*row, _estimate(most_tokens)) for *row, most_tokens in cursor.fetchall()]
+        return [
+            Job(generation_id, priority_class, model, user_id, deadline, _estimate(most_tokens))
+            for generation_id, priority_class, model, user_id, deadline, most_tokens in cursor.fetchall()
+        ]
 
 
 def _estimate(most_tokens: int | None) -> int:
