@@ -272,6 +272,8 @@ WORKER_CONCURRENCY = env.int("WORKER_CONCURRENCY", default=256)
 WORKER_DRAIN_SECONDS = env.float("WORKER_DRAIN_SECONDS", default=10.0)
 """How long a worker that is told to stop lets its answers go on; then it leaves them to others."""
 KEEP_ALIVE_SECONDS = env.float("KEEP_ALIVE_SECONDS", default=15.0)
+ANSWER_CACHE_SECONDS = env.int("ANSWER_CACHE_SECONDS", default=0)
+"""How long an answer to a first message is kept for others of the same tier who ask the same; 0: not at all."""
 STREAM_KEEP_SECONDS = 3600
 """Lifetime of a generation's token stream in Redis after its last event."""
 

@@ -12,9 +12,11 @@ from conversations.context.budget import Prompt, fit
 from conversations.models import Message
 from conversations.services.admission import NOTICES
 from conversations.services.attempts import Attempt
+from conversations.services.known_answers import FROM_CACHE, KnownAnswers
 from conversations.services.live_replies import LiveReply
 from conversations.services.outcomes import Outcome
 from foundation.text import made_storable
+from inference.catalog import Model
 from inference.events import Finished, Piece, Reasoning, StreamEvent
 from inference.failover import Chosen, Progress, stream_answer
 from inference.fleet import Fleet
@@ -31,11 +33,15 @@ _TRIMMED = ("context_trimmed", "The conversation is longer than the model can re
 
 @dataclass(slots=True)
 class Answer:
-    """Writes a reply's text, and keeps the counts: an answer is paid by what was really read and decoded."""
+    """Writes a reply's text, and keeps the counts: an answer is paid by what was really read and decoded.
+
+    One that the answer cache had is paid as it was the first time, all of its prompt as cached.
+    """
 
     reply: LiveReply
     fleet: Fleet
     permit: Permit
+    known_answers: KnownAnswers | None = None
     prompt: tuple[ChatMessage, ...] = ()
     decoded_tokens: int = 0
     decoded_before: int = 0
@@ -43,6 +49,8 @@ class Answer:
     finished: Finished | None = None
     replica: ReplicaState | None = None
     model_version: str = ""
+    is_known: bool = False
+    """Whether the answer cache had it: then no model server was asked."""
     _notices: set[str] = field(default_factory=set)
 
     async def write(self) -> None:
@@ -58,6 +66,8 @@ class Answer:
         self.prompt = assemble(attempt.path, attempt.instructions)
         if attempt.is_path_cut:
             self._notice_once(*_TRIMMED)
+        if await self._write_known(model):
+            return
         if writer.text:
             self.decoded_tokens = await self._decoded_by_others(self.fleet.of(model))
         answer = stream_answer(
@@ -74,6 +84,29 @@ class Answer:
             async for event in events:
                 self._take(event)
 
+    async def _write_known(self, model: Model) -> bool:
+        """Write the answer as the answer cache has it; say whether it had it."""
+        if self.known_answers is None or self.reply.writer.text:
+            return False
+        attempt = self.reply.attempt
+        options = _sampling(attempt, max_new_tokens=int(attempt.options["max_tokens"]))
+        known = await self.known_answers.find(self.prompt, options, self.fleet, model)
+        if known is None:
+            return False
+        self.is_known, self.model_version = True, known.model_version
+        self._take(Piece(known.text, 0))
+        self._take(Finished("stop", known.tokens_in, known.tokens_in, known.tokens_out))
+        return True
+
+    async def keep(self, outcome: Outcome) -> None:
+        """Give the answer cache what it may keep."""
+        if self.known_answers is not None and not self.is_known:
+            await self.known_answers.keep(outcome, self.replica)
+
+    def _keep_nothing(self) -> None:
+        if self.known_answers is not None:
+            self.known_answers.keep_nothing()
+
     def _take(self, event: StreamEvent | Chosen) -> None:
         match event:
             case Piece():
@@ -81,10 +114,12 @@ class Answer:
                 self.decoded_tokens += event.token_count
                 self.reply.writer.write_text(made_storable(event.text))
             case Reasoning():
+                self._keep_nothing()
                 self.decoded_tokens += event.token_count
                 self.reply.writer.write_event("reasoning", text=made_storable(event.text))
             case Chosen():
                 if event.is_resumed:
+                    self._keep_nothing()
                     self.reply.writer.write_event("notice", code=_RESUMED[0], message=_RESUMED[1])
             case Finished():
                 self.finished = event
@@ -94,10 +129,11 @@ class Answer:
         self.decoded_before = progress.decoded_tokens
         prompt = await self._fitted(state, progress)
         if prompt.is_trimmed:
+            self._keep_nothing()
             self._notice_once(*_TRIMMED)
         return ChatRequest(
             prompt.messages,
-            _sampling(self.reply.attempt, prompt),
+            _sampling(self.reply.attempt, max_new_tokens=prompt.max_new_tokens),
             request_id=str(self.reply.attempt.generation_id),
             model=state.info.model_id if state.info else state.version.model_id or None,
         )
@@ -165,11 +201,17 @@ class Answer:
             tokens_cached=tokens_cached,
             tokens_out=tokens_out,
             first_token_at=self.reply.first_token_at,
-            replica=self.replica.replica.url if self.replica else "",
+            replica=self._answered_by,
             model_version=self.model_version,
             error_code=error_code,
             error_message=error_message,
         )
+
+    @property
+    def _answered_by(self) -> str:
+        if self.is_known:
+            return FROM_CACHE
+        return self.replica.replica.url if self.replica else ""
 
     async def _prompt_tokens(self) -> int:
         """Return the prompt's tokens, which a server reports only at the end that this answer did not reach."""
@@ -204,10 +246,10 @@ def _window_tokens(state: ReplicaState) -> int | None:
     return min((tokens for tokens in (state.version.context_tokens, told) if tokens), default=None)
 
 
-def _sampling(attempt: Attempt, prompt: Prompt) -> SamplingOptions:
+def _sampling(attempt: Attempt, *, max_new_tokens: int) -> SamplingOptions:
     options = attempt.options
     return SamplingOptions(
-        max_new_tokens=prompt.max_new_tokens,
+        max_new_tokens=max_new_tokens,
         temperature=options.get("temperature"),
         top_p=options.get("top_p"),
         seed=options.get("seed"),

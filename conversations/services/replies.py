@@ -12,12 +12,14 @@ from conversations.exceptions import ContentTooLong
 from conversations.services import attempts, generations
 from conversations.services.answering import Answer
 from conversations.services.attempts import Attempt
+from conversations.services.known_answers import KnownAnswers
 from conversations.services.live_replies import LiveReplies, LiveReply
 from conversations.services.observation import Observation, observed
 from conversations.services.outcomes import Outcome, done_event, failure_event
 from foundation.database import DATABASE_UNREACHABLE, in_database
 from foundation.redis import REDIS_UNREACHABLE
 from inference import token_stream
+from inference.answer_cache import AnswerCache
 from inference.cancellation import Cancellation, Stopped, Why
 from inference.exceptions import UnknownModel
 from inference.fleet import Fleet
@@ -41,6 +43,7 @@ class ReplyWriter:
     fleet: Fleet
     publisher: Publisher
     live: LiveReplies
+    cache: AnswerCache
 
     async def __call__(self, job: Job, cancellation: Cancellation, permit: Permit) -> None:
         try:
@@ -63,7 +66,7 @@ class ReplyWriter:
             self.live.remove(reply)
 
     async def _see_to_the_end(self, reply: LiveReply, permit: Permit, observation: Observation) -> None:
-        answer = Answer(reply, self.fleet, permit)
+        answer = Answer(reply, self.fleet, permit, KnownAnswers(self.cache, reply.attempt))
         try:
             outcome = await self._write(reply, answer)
         except Fenced:
@@ -75,12 +78,14 @@ class ReplyWriter:
                 await self._hand_over(reply)
                 return
             outcome = await answer.cancelled()
-        permit.tokens_in, permit.tokens_out = outcome.tokens_in, answer.decoded_tokens
+        permit.tokens_in = 0 if answer.is_known else outcome.tokens_in
+        permit.tokens_out = answer.decoded_tokens
         # The model server may begin the next answer while this one is stored.
         await permit.release()
         if await self._finish(reply.attempt, outcome):
             observation.ended(outcome)
             await self._tell_the_end(reply, outcome)
+            await answer.keep(outcome)
 
     async def _write(self, reply: LiveReply, answer: Answer) -> Outcome:
         """Write the answer. What goes wrong becomes an outcome too; only a stop passes through, as `Stopped`."""

@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand
 from conversations.services.live_replies import LiveReplies
 from conversations.services.replies import ReplyWriter
 from foundation.redis import connect_async
+from inference.answer_cache import AnswerCache
 from inference.cancellation import Cancellations
 from inference.exceptions import InvalidFleet
 from inference.fleet_seeding import CatalogFollower
@@ -43,6 +44,7 @@ class Command(BaseCommand):
         client = connect_async()
         permits = Permits(client, worker_name())
         live = LiveReplies(client)
+        cache = AnswerCache(client, settings.ANSWER_CACHE_SECONDS)
         async with (
             client,
             Publisher(client, settings.STREAM_KEEP_SECONDS) as publisher,
@@ -50,7 +52,7 @@ class Command(BaseCommand):
         ):
             worker = Worker(
                 client=client,
-                handler=ReplyWriter(client, fleet, publisher, live),
+                handler=ReplyWriter(client, fleet, publisher, live, cache),
                 cancellations=Cancellations(),
                 permits=permits,
                 offers=fleet.all_offers,
