@@ -5,8 +5,7 @@ that the text has reached, with the next ordinal. Hence a reader's last id says 
 can be served from the token stream, or, if that is lost, from the stored text, byte for byte.
 """
 
-from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 ORDINAL_BITS = 16
 START_ORDINAL = 1
@@ -19,9 +18,8 @@ DONE_ORDINAL = 0xFFFF
 """The `done` event: nothing comes after it."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Position:
-    """A place in a stream. `offset` counts bytes of UTF-8."""
+class Position(NamedTuple):
+    """A place in a stream; they are in order. `offset` counts bytes of UTF-8."""
 
     offset: int
     ordinal: int

@@ -5,6 +5,7 @@ first token at once, and a busy one sends many generations' tokens together.
 """
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from itertools import islice
@@ -20,12 +21,14 @@ from foundation.redis import REDIS_UNREACHABLE
 from inference import token_stream
 from inference.positions import BEGINNING, DONE_ORDINAL, FAILURE_ORDINAL, Position
 from inference.script_connection import ScriptConnection
-from inference.token_stream import Batch, StreamedEvent, token_event
+from inference.token_stream import Batch, Names, StreamedEvent, token_event
 
 log = structlog.get_logger(__name__)
 
 _MOST_GENERATIONS_AT_ONCE = 200
 _RETRY_SECONDS = 0.2
+_KEEP_AGAIN_SHARE = 0.1
+"""A stream's time to live is set anew once so much of it may have gone by, not with each token."""
 
 
 class TokenStreamWriter:
@@ -38,6 +41,10 @@ class TokenStreamWriter:
     def __init__(self, publisher: "Publisher", generation_id: UUID, attempt: int) -> None:
         self.generation_id = generation_id
         self.attempt = attempt
+        self.names = Names.of(generation_id)
+        self.drained: asyncio.Future[None] | None = None
+        """What `Publisher.drain` waits for."""
+        self._keep_again_at = 0.0
         self.on_fenced: Callable[[], None] = lambda: None
         self._publisher = publisher
         self._parts: list[str] = []
@@ -109,6 +116,14 @@ class TokenStreamWriter:
         self._close_text()
         return Batch(self._published, tuple(self._unsent)) if self._unsent else None
 
+    def seconds_to_keep(self, keep_seconds: int) -> int:
+        """Return the time to live to set with the next batch; 0 where the stream's is long enough yet."""
+        now = time.monotonic()
+        if self._published != BEGINNING and now < self._keep_again_at:
+            return 0
+        self._keep_again_at = now + keep_seconds * _KEEP_AGAIN_SHARE
+        return keep_seconds
+
     def was_published(self, batch: Batch) -> None:
         self._published = batch.events[-1].position
         del self._unsent[: len(batch.events)]
@@ -129,7 +144,6 @@ class Publisher:
         self._keep_seconds = keep_seconds
         self._ready: dict[TokenStreamWriter, None] = {}
         self._wake = asyncio.Event()
-        self._sent = asyncio.Condition()
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -158,12 +172,12 @@ class Publisher:
 
     async def drain(self, writer: TokenStreamWriter, timeout: float) -> bool:
         """Wait until all that a writer has is published; say whether that was so in time."""
-        try:
-            async with asyncio.timeout(timeout), self._sent:
-                await self._sent.wait_for(lambda: writer.is_drained)
-        except TimeoutError:
-            return False
-        return True
+        if writer.is_drained:
+            return True
+        if writer.drained is None:
+            writer.drained = asyncio.get_running_loop().create_future()
+        done, _ = await asyncio.wait([writer.drained], timeout=timeout)
+        return bool(done)
 
     async def _send_for_ever(self) -> None:
         while True:
@@ -189,8 +203,6 @@ class Publisher:
             raise
         for (writer, batch), answer in zip(batches, answers, strict=True):
             self._settle(writer, batch, answer)
-        async with self._sent:
-            self._sent.notify_all()
         if refusal := next((answer for answer in answers if isinstance(answer, Exception)), None):
             # Out of memory, read-only, still loading: everything is kept, and tried again in a while.
             log.warning("publish_refused", error=type(refusal).__name__)
@@ -203,9 +215,12 @@ class Publisher:
         return [(writer, batch) for writer in writers if (batch := writer.next_batch())]
 
     async def _publish(self, batches: list[tuple[TokenStreamWriter, Batch]]) -> list[object]:
+        keep_seconds = self._keep_seconds
         return await self._script.run(
             [
-                token_stream.publish_arguments(writer.generation_id, writer.attempt, batch, self._keep_seconds)
+                token_stream.publish_arguments(
+                    writer.names, writer.attempt, batch, writer.seconds_to_keep(keep_seconds)
+                )
                 for writer, batch in batches
             ]
         )
@@ -221,3 +236,6 @@ class Publisher:
             writer.start_over()
         if not writer.is_drained:
             self.wake(writer)
+        elif writer.drained is not None:
+            writer.drained.set_result(None)
+            writer.drained = None

@@ -6,8 +6,7 @@ tells those who listen, in one script, so that a listener who has replayed the s
 """
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
@@ -32,13 +31,16 @@ if first < #ARGV then
   redis.call('PUBLISH', ARGV[4], ARGV[5])
 end
 redis.call('HSET', KEYS[2], 'attempt', attempt, 'last', ARGV[#ARGV - 2])
-redis.call('EXPIRE', KEYS[1], ARGV[3])
-redis.call('EXPIRE', KEYS[2], ARGV[3])
+if ARGV[3] ~= '0' then
+  redis.call('EXPIRE', KEYS[1], ARGV[3])
+  redis.call('EXPIRE', KEYS[2], ARGV[3])
+end
 return 'ok'
 """
-"""ARGV: attempt, last position that this attempt knows, seconds to keep, channel, message, then id, type, data of each
-event. Events that an earlier call has brought, though its reply was lost, are left out. `gap` says that the stream
-holds something else than what the writer believes: it was lost. A batch from the beginning replaces what is there."""
+"""ARGV: attempt, last position that this attempt knows, seconds to keep (0: as long as before), channel, message, then
+id, type, data of each event. Events that an earlier call has brought, though its reply was lost, are left out. `gap`
+says that the stream holds something else than what the writer believes: it was lost. A batch from the beginning
+replaces what is there."""
 
 _BEGIN = """
 local held = tonumber(redis.call('HGET', KEYS[2], 'attempt') or '0')
@@ -55,8 +57,7 @@ _VERSION = 1
 _REPLAY_COUNT = 500
 
 
-@dataclass(frozen=True, slots=True)
-class StreamedEvent:
+class StreamedEvent(NamedTuple):
     """One event: where it stands, its type, and its JSON as clients get it."""
 
     position: Position
@@ -69,8 +70,7 @@ class StreamedEvent:
         return str(orjson.loads(self.data)["text"]) if self.type == "token" else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(NamedTuple):
     """Events that were published together, and the position right before the first of them."""
 
     previous: Position
@@ -102,10 +102,23 @@ def events_key(generation_id: UUID) -> str:
     return key(_VERSION, "generation", generation_id, "events")
 
 
+class Names(NamedTuple):
+    """What one generation's stream is called in Redis; a writer makes them once."""
+
+    events: str
+    state: str
+    channel: str
+
+    @classmethod
+    def of(cls, generation_id: UUID) -> "Names":
+        return cls(events_key(generation_id), state_key(generation_id), channel(generation_id))
+
+
 def encode_batch(batch: Batch) -> bytes:
     """Return the announcement: the previous position, then a line `id type json` per event."""
-    lines = [batch.previous.redis_id.encode()]
-    lines += [b"%s %s %s" % (e.position.redis_id.encode(), e.type.encode(), e.data) for e in batch.events]
+    previous, events = batch
+    lines = [b"%d-%d" % previous]
+    lines += [b"%d-%d %s %s" % (*position, kind.encode(), data) for position, kind, data in events]
     return b"\n".join(lines)
 
 
@@ -125,12 +138,15 @@ def announce_change(client: Redis, generation_id: UUID) -> None:
     client.publish(channel(generation_id), ROW_CHANGED)
 
 
-def publish_arguments(generation_id: UUID, attempt: int, batch: Batch, keep_seconds: int) -> list[Any]:
-    """Return the arguments with which `PUBLISH` publishes a batch; the script answers `ok`, `gap` or `fenced`."""
-    arguments: list[Any] = [2, events_key(generation_id), state_key(generation_id)]
-    arguments += [attempt, batch.previous.redis_id, keep_seconds, channel(generation_id), encode_batch(batch)]
-    for event in batch.events:
-        arguments += [event.position.redis_id, event.type, event.data]
+def publish_arguments(names: Names, attempt: int, batch: Batch, keep_seconds: int) -> list[Any]:
+    """Return the arguments with which `PUBLISH` publishes a batch; the script answers `ok`, `gap` or `fenced`.
+
+    With `keep_seconds` 0 the stream is kept as long as it was to be before.
+    """
+    arguments: list[Any] = [2, names.events, names.state]
+    arguments += [attempt, b"%d-%d" % batch.previous, keep_seconds, names.channel, encode_batch(batch)]
+    for position, kind, data in batch.events:
+        arguments += [b"%d-%d" % position, kind, data]
     return arguments
 
 

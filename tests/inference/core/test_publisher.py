@@ -12,7 +12,7 @@ from inference import token_stream
 from inference.positions import BEGINNING, DONE_ORDINAL, FAILURE_ORDINAL, Position
 from inference.publisher import Publisher, TokenStreamWriter
 from inference.script_connection import ScriptConnection
-from inference.token_stream import Batch, Fenced, StreamedEvent, token_event
+from inference.token_stream import Batch, Fenced, Names, StreamedEvent, token_event
 from tests.inference.core.conftest import KEEP_SECONDS
 from tests.inference.core.waiting import until
 
@@ -24,7 +24,7 @@ async def stream_of(client, generation_id, after=BEGINNING):
 
 
 async def publish(client, generation_id, attempt, batch):
-    arguments = token_stream.publish_arguments(generation_id, attempt, batch, KEEP_SECONDS)
+    arguments = token_stream.publish_arguments(Names.of(generation_id), attempt, batch, KEEP_SECONDS)
     return await client.eval(token_stream.PUBLISH, *arguments)
 
 
@@ -185,6 +185,25 @@ async def test_a_stream_without_its_state_is_replaced_not_garbled(client, publis
     writer.write_text(" and after")
     assert await publisher.drain(writer, 5)
     assert text_of(await stream_of(client, writer.generation_id)) == "before and after"
+
+
+async def test_a_stream_that_is_being_written_is_kept(client):
+    async with Publisher(client, keep_seconds=1) as publisher:
+        writer = publisher.writer(new_id(), 1)
+        names = token_stream.Names.of(writer.generation_id)
+
+        async def milliseconds_left():
+            return min([await client.pttl(names.events), await client.pttl(names.state)])
+
+        async def is_ageing():
+            return await milliseconds_left() < 850
+
+        writer.write_text("a")
+        assert await publisher.drain(writer, 5)
+        await until(is_ageing)
+        writer.write_text("b")
+        assert await publisher.drain(writer, 5)
+        assert await milliseconds_left() > 850
 
 
 async def test_a_stream_that_was_lost_is_written_anew_whole(client, publisher):
