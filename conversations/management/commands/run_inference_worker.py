@@ -11,10 +11,12 @@ from django.core.management.base import BaseCommand
 
 from conversations.services.live_replies import LiveReplies
 from conversations.services.replies import ReplyWriter
+from foundation import event_loop, metrics
 from foundation.redis import connect_async
 from inference.answer_cache import AnswerCache
 from inference.cancellation import Cancellations
 from inference.exceptions import InvalidFleet
+from inference.fleet_gauges import TELL_SECONDS, FleetGauges
 from inference.fleet_seeding import CatalogFollower
 from inference.open_fleet import open_fleet
 from inference.permits import Permits
@@ -33,7 +35,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            uvloop.run(self._work())
+            with metrics.served(settings.WORKER_METRICS_HOST, settings.WORKER_METRICS_PORT):
+                uvloop.run(self._work())
         except InvalidFleet as error:
             self.stderr.write(error.message)
             raise SystemExit(2) from error
@@ -47,6 +50,7 @@ class Command(BaseCommand):
         cache = AnswerCache(client, settings.ANSWER_CACHE_SECONDS)
         async with (
             client,
+            event_loop.watched("worker"),
             Publisher(client, settings.STREAM_KEEP_SECONDS) as publisher,
             open_fleet(current_catalog, permits, api_key=settings.MODEL_API_KEY or None) as fleet,
         ):
@@ -56,10 +60,12 @@ class Command(BaseCommand):
                 cancellations=Cancellations(),
                 permits=permits,
                 offers=fleet.all_offers,
+                capacity=fleet.capacity,
                 concurrency=settings.WORKER_CONCURRENCY,
                 drain_seconds=settings.WORKER_DRAIN_SECONDS,
                 periodic=(
                     Periodic("catalog", HOLD_SECONDS, follower.follow),
+                    Periodic("gauges", TELL_SECONDS, FleetGauges(client, fleet, permits).tell),
                     Periodic("checkpoint", settings.CHECKPOINT_SECONDS, live.checkpoint),
                     Periodic("sweep", _SWEEP_SECONDS, live.sweep),
                     Periodic("stop_unwatched", _WATCH_SECONDS, live.stop_unwatched),
