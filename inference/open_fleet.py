@@ -1,10 +1,12 @@
 """A fleet that lives: connected, probed, watched and reported for as long as a worker runs."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 
 import aiohttp
+import structlog
 
 from inference.catalog import Catalog, Replica, ServerKind
 from inference.fleet import DEFAULT_PACE, Fleet, Pace
@@ -16,6 +18,10 @@ from inference.probing import Prober
 from inference.tgi.client import TGIClient
 from inference.tgi.transport import DEFAULT_TIMEOUTS, Timeouts, model_session
 from inference.watchdog import Watchdog
+
+log = structlog.get_logger(__name__)
+
+_AGAIN_SECONDS = 0.5
 
 
 @asynccontextmanager
@@ -35,12 +41,9 @@ async def open_fleet(
 
         fleet = Fleet(read_catalog, connect, pace, held=permits.held)
         async with asyncio.TaskGroup() as background:
-            tasks = [
-                background.create_task(_follow(fleet), name="fleet catalogue"),
-                background.create_task(Prober(fleet).run(), name="fleet probes"),
-                background.create_task(Watchdog(fleet).run(), name="fleet watchdog"),
-                background.create_task(Reporter(fleet, permits.client, permits.worker).run(), name="fleet reports"),
-            ]
+            reporter = Reporter(fleet, permits.client, permits.worker)
+            works = (partial(_follow, fleet), Prober(fleet).run, Watchdog(fleet).run, reporter.run)
+            tasks = [background.create_task(_for_ever(work), name="fleet") for work in works]
             try:
                 yield fleet
             finally:
@@ -58,6 +61,16 @@ def client_of(
     """Return a client that speaks the replica's protocol."""
     kind = OpenAICompatibleClient if replica.kind is ServerKind.OPENAI_COMPATIBLE else TGIClient
     return kind(replica.url, session=session, api_key=api_key, timeouts=timeouts)
+
+
+async def _for_ever(work: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        try:
+            await work()
+        except Exception:
+            # What one server says must not end the worker.
+            log.exception("fleet_work_failed")
+        await asyncio.sleep(_AGAIN_SECONDS)
 
 
 async def _follow(fleet: Fleet) -> None:

@@ -16,6 +16,8 @@ from inference.server_load import ServerLoad
 from inference.tgi.errors import ModelServerError
 
 _MOST_AT_ONCE = 32
+_MOST_PER_SECOND = 50
+"""A large fleet is probed more seldom: whatever has requests there is noticed by them anyway."""
 _LOOK_SECONDS = 0.05
 _BAD_PROBES_UNTIL_OUT = 2
 """A server may answer one probe late because it reads a long prompt."""
@@ -24,7 +26,7 @@ _TRIAL = ChatMessage("user", "Hi")
 
 @dataclass(slots=True)
 class Prober:
-    """Keeps what a fleet knows of its replicas up to date. At most 32 are asked at once, and never all at a time."""
+    """Keeps what a fleet knows of its replicas up to date. At most 32 are asked at once, and 50 in a second."""
 
     fleet: Fleet
 
@@ -49,6 +51,7 @@ class Prober:
                 await self._check(state)
         finally:
             wait = pace.probe_seconds if state.health.is_available and not state.bad_probes else pace.probe_seconds / 4
+            wait = max(wait, len(self.fleet.states) / _MOST_PER_SECOND)
             state.next_probe_at = min(state.next_probe_at, loop.time() + wait * random.uniform(0.9, 1.1))  # noqa: S311
             state.is_being_probed = False
 

@@ -4,6 +4,7 @@ import asyncio
 
 from foundation.redis import connect_async
 from inference.catalog import Catalog, Model, ModelVersion
+from inference.exceptions import InvalidFleet
 from inference.fleet_reports import read_reports, read_reports_async, write_report
 from inference.server_load import ServerLoad
 from inference.testing.answers import expected_answer
@@ -152,6 +153,16 @@ async def test_a_draining_replica_ends_its_answers_and_gets_no_new_ones(sync_cli
         await until(lambda: read_reports(sync_client)[fleet.twins[draining].url].state == "draining")
     assert text_of(events) == expected_answer(asked)
     assert len(chosen_of(events)) == 1
+
+
+async def test_a_catalogue_that_cannot_be_read_changes_nothing():
+    async with twins_of(2) as (one, other), fleet_of(one) as fleet:
+        fleet.error = InvalidFleet("MODEL_FLEET names no model.")
+        await until(lambda: fleet.errors_raised >= 2)
+        assert text_of(await fleet.answer("Hello")) == expected_answer("Hello")
+        fleet.error = None
+        fleet.catalog = catalog_of(replica_of(other))
+        await until(lambda: offered(fleet).keys() == {other.url})
 
 
 async def test_permits_that_change_are_offered_at_once():

@@ -47,13 +47,21 @@ def catalog_of(*replicas, name="small", **version):
 
 
 class Replicas:
-    """`catalog` may be replaced at any time."""
+    """`catalog` may be replaced at any time, or cannot be read for an `error`."""
 
     def __init__(self, servers, permits):
         self.twins = servers
         self.permits = permits
         self.catalog = catalog_of(*(replica_of(server) for server in servers))
         self.fleet = None
+        self.error = None
+        self.errors_raised = 0
+
+    def read_catalog(self):
+        if self.error:
+            self.errors_raised += 1
+            raise self.error
+        return self.catalog
 
     @property
     def model(self):
@@ -116,7 +124,7 @@ async def fleet_of(*servers, pace=QUICK, timeouts=SHORT, catalog=None, known=Tru
         replicas = Replicas(servers, Permits(client, "here:1"))
         replicas.catalog = catalog or replicas.catalog
         async with open_fleet(
-            lambda: replicas.catalog, replicas.permits, api_key=None, pace=pace, timeouts=timeouts
+            replicas.read_catalog, replicas.permits, api_key=None, pace=pace, timeouts=timeouts
         ) as replicas.fleet:
             if known:
                 await until(lambda: all(state.is_available for state in replicas.fleet.states.values()))
