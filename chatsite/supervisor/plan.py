@@ -41,6 +41,7 @@ class Wishes:
     redis_url: str
     model_fleet: str
     models: tuple[str, ...]
+    workers: int = 1
 
 
 class Plan:
@@ -103,7 +104,8 @@ class Plan:
         return self._managed("static", "collect_changed_static")
 
     def servers(self) -> list[Component]:
-        return [self._web(), self._worker(), self._celery(), self._beat()]
+        workers = [self._worker(number) for number in range(1, self.wishes.workers + 1)]
+        return [self._web(), *workers, self._celery(), self._beat()]
 
     def first_account(self) -> Component:
         """What makes the first staff account, and prints how to sign in."""
@@ -183,10 +185,11 @@ class Plan:
             grace_seconds=6,
         )
 
-    def _worker(self) -> Component:
+    def _worker(self, number: int) -> Component:
         drain = {"WORKER_DRAIN_SECONDS": str(WORKER_DRAIN_SECONDS)}
         is_ready = partial(self._reports_ready, "worker")
-        return self._managed("worker", "run_inference_worker", environment=drain, is_ready=is_ready)
+        name = "worker" if number == 1 else f"worker-{number}"
+        return self._managed(name, "run_inference_worker", environment=drain, is_ready=is_ready)
 
     def _celery(self) -> Component:
         # Threads: a killed process pool leaves children that wait for their work to end.

@@ -1,6 +1,7 @@
 """Runs the whole product on this machine: stores, models, pages, workers."""
 
 import asyncio
+import os
 import sys
 from typing import Any
 
@@ -56,7 +57,14 @@ def _wishes() -> Wishes:
         redis_url=settings.EXTERNAL_ADDRESSES["REDIS_URL"],
         model_fleet=settings.EXTERNAL_ADDRESSES["MODEL_FLEET"],
         models=("small",) if settings.LITE else ("large", "small"),
+        workers=settings.INFERENCE_WORKERS or _fitting_workers(),
     )
+
+
+def _fitting_workers() -> int:
+    """Return a worker for each core but the page's; beside models that compute on the same cores, one."""
+    has_own_models = not settings.EXTERNAL_ADDRESSES["MODEL_FLEET"]
+    return 1 if has_own_models else max(1, (os.cpu_count() or 1) - 1)
 
 
 def _start_error(error: Exception) -> StartError | None:
