@@ -87,13 +87,22 @@ async def take(
     return Taken([_job(words) for words in jobs], holders_by_url(holders))
 
 
+async def places(client: "redis.asyncio.Redis", generation_ids: Sequence[UUID]) -> list[Place | None]:
+    """Return where jobs wait; `None` for one that does not."""
+    if not generation_ids:
+        return []
+    answer = await lua.run_async(client, "places", *map(str, generation_ids))
+    return [_place(int(position), int(wait_ms)) for position, wait_ms in batched(answer, 2, strict=True)]
+
+
 async def place(client: "redis.asyncio.Redis", generation_id: UUID) -> Place | None:
     """Return where a job waits; `None` for one that does not."""
-    found = await lua.run_async(client, "place", str(generation_id))
-    if found is None:
-        return None
-    position, wait_ms = map(int, found)
-    return Place(position, None if wait_ms < 0 else wait_ms / 1000)
+    (found,) = await places(client, [generation_id])
+    return found
+
+
+def _place(position: int, wait_ms: int) -> Place | None:
+    return Place(position, None if wait_ms < 0 else wait_ms / 1000) if position else None
 
 
 def waiting_count(client: Redis) -> int:

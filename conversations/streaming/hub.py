@@ -19,11 +19,12 @@ from conversations.models import Message
 from conversations.streaming import presence
 from conversations.streaming.announcements import Announcements
 from conversations.streaming.grace import GraceTimes
+from conversations.streaming.places import Places
 from conversations.streaming.reader import Reader
 from conversations.streaming.snapshot import Snapshot, statuses
 from foundation.database import DATABASE_UNREACHABLE, in_database
 from foundation.redis import REDIS_UNREACHABLE, connect_async
-from inference import queue, token_stream
+from inference import token_stream
 from inference.positions import BEGINNING, Position
 from inference.queue import Place
 
@@ -48,11 +49,14 @@ class Feed:
     is_interrupted: bool = False
     announced: Position = BEGINNING
     look_at: float = 0.0
-    place: Place | None = None
 
     def look_again(self) -> None:
         for reader in self.readers:
             reader.look_again()
+
+    def tell_place(self, place: Place) -> None:
+        for reader in self.readers:
+            reader.tell_place(place)
 
 
 class Hub:
@@ -62,6 +66,7 @@ class Hub:
         self.client = connect_async()
         self._watcher = presence.new_watcher()
         self._grace = GraceTimes(self.client, self._watcher)
+        self._places = Places(self.client)
         self._feeds: dict[UUID, Feed] = {}
         self._by_channel: dict[bytes, Feed] = {}
         self._left: set[UUID] = set()
@@ -73,6 +78,7 @@ class Hub:
         self._tasks = [
             asyncio.create_task(self._listen_for_ever(), name="hub listens"),
             asyncio.create_task(self._look_after_for_ever(), name="hub looks after"),
+            asyncio.create_task(self._places.tell_for_ever(), name="hub tells places"),
         ]
 
     async def close(self) -> None:
@@ -92,6 +98,10 @@ class Hub:
         reader = Reader()
         feed.readers.add(reader)
         self._grace.end(feed.generation_id)
+        if snapshot.status == Message.Status.QUEUED:
+            # Anew for each reader: the place was told to those who came before.
+            self._places.forget(feed.generation_id)
+            self._places.watch(feed.generation_id, feed.tell_place)
         try:
             await self._subscribe(feed)
             yield reader
@@ -112,6 +122,7 @@ class Hub:
     def _close_feed(self, feed: Feed) -> None:
         self._feeds.pop(feed.generation_id, None)
         self._by_channel.pop(token_stream.channel(feed.generation_id).encode(), None)
+        self._places.forget(feed.generation_id)
         self._left.add(feed.generation_id)
 
     async def _subscribe(self, feed: Feed) -> None:
@@ -198,15 +209,12 @@ class Hub:
             feed.look_at = time.monotonic() + _QUIET_SECONDS
         found = await in_database(statuses, [feed.generation_id for feed in quiet])
         reached = await self._reached(quiet)
-        waiting = []
         for feed, position in zip(quiet, reached, strict=True):
             status = found.get(feed.generation_id)
             if status == Message.Status.QUEUED:
-                waiting.append(feed)
+                self._places.watch(feed.generation_id, feed.tell_place)
             elif status != Message.Status.RUNNING or position > feed.announced:
                 feed.look_again()
-        for feed in waiting:
-            await self._tell_place(feed)
 
     def _quiet_feeds(self) -> list[Feed]:
         """Return the feeds of which nothing was heard for a while, the longest silent first."""
@@ -219,14 +227,6 @@ class Hub:
             return await token_stream.last_positions(self.client, [feed.generation_id for feed in feeds])
         except REDIS_UNREACHABLE:
             return [_BEYOND_ALL] * len(feeds)
-
-    async def _tell_place(self, feed: Feed) -> None:
-        place = await queue.place(self.client, feed.generation_id)
-        if place is None or place == feed.place:
-            return
-        feed.place = place
-        for reader in feed.readers:
-            reader.tell_place(place)
 
 
 _hubs: "WeakKeyDictionary[asyncio.AbstractEventLoop, Hub]" = WeakKeyDictionary()

@@ -275,7 +275,7 @@ async def test_nothing_is_left_behind_when_the_hub_closes(own_valkey):
         await until(lambda: reader.text == "x")
     await close_hub()
     assert asyncio.all_tasks() == tasks_before
-    await until(lambda: len(own_valkey.command("CLIENT", "LIST")) == connections_before)
+    await until(lambda: len(own_valkey.command("CLIENT", "LIST")) <= connections_before)
 
 
 async def test_following_keeps_no_database_connection_busy():
