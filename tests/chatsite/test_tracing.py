@@ -17,6 +17,8 @@ from tests.chatsite.collector import attributes, running_collector
 from tests.running_site import ROOT, running_site, wait_until
 
 SENT = "POST /v1/conversations/<uuid:conversation_id>/messages"
+pytestmark = pytest.mark.timeout(400)
+
 FAST = {"OTEL_BSP_SCHEDULE_DELAY": "100"}
 
 
@@ -31,7 +33,7 @@ def ask(url: str, secret: str, content: str, **fields) -> list:
 
 
 async def _ask(url: str, secret: str, content: str, fields: dict) -> list:
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60)) as session:
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=150)) as session:
         alice = ApiClient(session, url, secret)
         return await alice.send(await alice.conversation(), content, **fields)
 
@@ -42,7 +44,7 @@ def test_one_trace_shows_a_message_on_its_way_and_none_of_its_words(secret, tmp_
         with running_site(log=log, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url, LOG_JSON="true", **FAST) as site:
             question = '@twin {"text": "Confidential answer."}\nConfidential question'
             events = ask(site.url, secret, question, options={"temperature": 0.5, "stop": ["Secret"]})
-            wait_until(lambda: len(collector.trace_with(SENT)) >= 4, what="the trace")
+            wait_until(lambda: len(collector.trace_with(SENT)) >= 4, 60, "the trace")
             replica = site.twin.url
         spans = {span.name: span for span in collector.trace_with(SENT)}
 
@@ -87,7 +89,7 @@ def test_a_collector_that_accepts_and_never_answers_holds_up_neither_answer_nor_
                 assert text_of(events) == "Whole."
             began = time.monotonic()
             site.stop_workers()
-            assert time.monotonic() - began < 10  # the exporter alone would hold it up for half a minute
+            assert time.monotonic() - began < 20  # the exporter alone would hold it up for half a minute
 
 
 def test_nothing_that_traces_is_loaded_unless_a_collector_is_named():
