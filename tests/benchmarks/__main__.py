@@ -1,11 +1,15 @@
-"""`python -m tests.benchmarks [relay | cancels] …`: each measures one promise; `--help` after its name says how."""
+"""`python -m tests.benchmarks relay | cancels | overload …`: each measures one promise; `relay` where none is named."""
 
 import sys
 from collections.abc import Callable, Sequence
 
-from tests.benchmarks import cancels, relay
+from tests.benchmarks import cancels, overload, relay
 
-COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {"relay": relay.main, "cancels": cancels.main}
+COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
+    "relay": relay.main,
+    "cancels": cancels.main,
+    "overload": overload.main,
+}
 
 
 def main() -> None:
