@@ -9,13 +9,23 @@ http_application = get_asgi_application()  # loads the apps; what is imported be
 
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from django.conf import settings  # noqa: E402
+from django.core.signals import request_started  # noqa: E402
+from django.db import close_old_connections, reset_queries  # noqa: E402
 
+from chatsite.programs import ProgramHandler, by_caller  # noqa: E402
 from chatsite.request_bodies import RequestBodies  # noqa: E402
 from conversations.streaming.routing import websocket_urlpatterns  # noqa: E402
 
+# A request's thread has either no connection yet or one that was given back; to look took each request a thread.
+request_started.disconnect(close_old_connections)
+request_started.disconnect(reset_queries)
+
 application = ProtocolTypeRouter(
     {
-        "http": RequestBodies(http_application, most_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE),
+        "http": RequestBodies(
+            by_caller(programs=ProgramHandler(), pages=http_application),
+            most_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE,
+        ),
         "websocket": URLRouter(websocket_urlpatterns),
     }
 )

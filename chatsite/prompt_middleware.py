@@ -2,7 +2,7 @@
 
 `MiddlewareMixin` sends each of its steps to a thread of the request's and back, some sixteen times for each request;
 where the event loop is busy, each way waits for the interpreter's lock. Django's deployment checks know its security
-middleware by name, so that stays as it is.
+middleware by name, so for pages that stays as it is.
 """
 
 from collections.abc import Awaitable, Callable
@@ -14,7 +14,7 @@ from django.contrib.messages import middleware as messages
 from django.contrib.sessions import middleware as sessions
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
-from django.middleware import common, csp, locale
+from django.middleware import clickjacking, common, csp, locale, security
 from django.utils.deprecation import MiddlewareMixin
 
 if TYPE_CHECKING:
@@ -70,4 +70,12 @@ class AuthenticationMiddleware(_Prompt, auth.AuthenticationMiddleware):
 
 
 class MessageMiddleware(_OfSessions, messages.MessageMiddleware):
+    """See Django's."""
+
+
+class SecurityMiddleware(_Prompt, security.SecurityMiddleware):
+    """See Django's."""
+
+
+class XFrameOptionsMiddleware(_Prompt, clickjacking.XFrameOptionsMiddleware):
     """See Django's."""

@@ -128,7 +128,7 @@ TEMPLATES = [
 DATABASE_POOL_SIZE = env.int("DATABASE_POOL_SIZE", default=0)
 """Connections kept per process; 0 means no pool. Only the web process sets it (`run_all` and the Procfile do)."""
 DATABASES = {"default": env.db_url("DATABASE_URL", default="postgresql://chatsite@localhost:5432/chatsite")}
-DATABASES["default"]["ENGINE"] = "django.db.backends.postgresql"
+DATABASES["default"]["ENGINE"] = "foundation.postgresql"
 DATABASES["default"].setdefault("OPTIONS", {})
 DATABASES["default"]["OPTIONS"].setdefault("connect_timeout", 2)
 DATABASES["default"]["TEST"] = {"NAME": env.str("TEST_DATABASE_NAME", default="chatsite_test")}
@@ -385,7 +385,8 @@ TRACING = bool(
 )
 if TRACING:
     INSTALLED_APPS.append("chatsite.tracing.TracingConfig")
-    MIDDLEWARE.insert(MIDDLEWARE.index("chatsite.middleware.request_id") + 1, "chatsite.tracing.trace_requests")
+    for _chain in (MIDDLEWARE, PROGRAM_MIDDLEWARE):
+        _chain.insert(_chain.index("chatsite.middleware.request_id") + 1, "chatsite.tracing.trace_requests")
 
 LOGGING_CONFIG = None
 configure_logging(json=env.bool("LOG_JSON", default=not DEBUG), level=env.str("LOG_LEVEL", default="INFO"))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
@@ -9,11 +10,14 @@ from django.db import close_old_connections, connection
 from django.db.utils import InterfaceError, OperationalError
 
 _LEAST_THREADS = 8
-_threads = ThreadPoolExecutor(
-    # As many as there are connections in the pool: more would only wait for one.
-    max_workers=max(_LEAST_THREADS, settings.DATABASE_POOL_SIZE),
-    thread_name_prefix="database",
+_threads = ThreadPoolExecutor(max_workers=_LEAST_THREADS, thread_name_prefix="database")
+_request_threads = ThreadPoolExecutor(
+    # With those above as many as there are connections in the pool: more would not wait for one, but fail.
+    max_workers=max(_LEAST_THREADS, settings.DATABASE_POOL_SIZE - _LEAST_THREADS),
+    thread_name_prefix="request",
 )
+
+_keeps_threads = ContextVar("keeps_threads", default=False)
 
 DATABASE_UNREACHABLE = (OperationalError, InterfaceError)
 
@@ -26,8 +30,26 @@ async def in_database[**P, T](function: Callable[P, T], *args: P.args, **kwargs:
     return await sync_to_async(_with_a_connection, thread_sensitive=False, executor=_threads)(function, *args, **kwargs)
 
 
+def keep_threads() -> None:
+    """Have what this task gives to `in_request_thread` run in threads that many requests share."""
+    _keeps_threads.set(True)
+
+
+async def in_request_thread[**P, T](function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Do the same for what a request does: however many wait for a thread here, the process's own work does not.
+
+    Where no threads are kept for it, it runs in the request's own, as Django has it (in a test, in the test's).
+    """
+    if _keeps_threads.get():
+        run = sync_to_async(_with_a_connection, thread_sensitive=False, executor=_request_threads)
+    else:
+        run = sync_to_async(_with_a_connection)
+    return await run(function, *args, **kwargs)
+
+
 def _with_a_connection[**P, T](function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    close_old_connections()
+    if not connection.in_atomic_block:
+        close_old_connections()
     try:
         return function(*args, **kwargs)
     finally:

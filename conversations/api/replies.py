@@ -7,12 +7,9 @@ before it (authentication, limits, validation, the transaction) is a synchronous
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from functools import wraps
-from threading import BoundedSemaphore
 from typing import Any
 from uuid import UUID
 
-from asgiref.sync import sync_to_async
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.urls import path
@@ -33,7 +30,7 @@ from conversations.services.messages import NewMessage, Sent
 from conversations.streaming.follow import Limits, follow
 from conversations.streaming.snapshot import snapshot_of
 from conversations.streaming.sse import stream_response
-from foundation.database import give_connection_back, in_database
+from foundation.database import in_database, in_request_thread
 from foundation.errors import DomainError
 from inference.exceptions import NoCapacity
 
@@ -43,10 +40,6 @@ _IDEMPOTENCY_KEY = OpenApiParameter(
 _RESPONSES = {(200, STREAM_TYPE): EVENT_STREAM, (200, "application/json"): WholeReplySerializer}
 _FAILURES: dict[str, type[DomainError]] = {each.code: each for each in (ContentTooLong, InvalidRequest, NoCapacity)}
 _TRY_AGAIN_SECONDS = 5
-
-_PLACES = BoundedSemaphore(max(8, settings.DATABASE_POOL_SIZE - 4))
-"""Requests that begin a reply at the same moment. Each has a thread of its own, and more of them than the pool has
-connections would not wait their turn but fail."""
 
 
 class ReplyBegun(HttpResponse):
@@ -126,17 +119,10 @@ class RegenerateView(APIView):
 def followed(view: Callable[..., HttpResponseBase]) -> Callable[..., Any]:
     """Wrap a view so that a `ReplyBegun` is followed to its end; any other answer passes unchanged."""
 
-    def begin(request: HttpRequest, **ids: UUID) -> HttpResponseBase:
-        with _PLACES:
-            try:
-                return view(request, **ids)
-            finally:
-                give_connection_back()
-
     @wraps(view)
     @csrf_exempt  # the REST framework's authentication checks it where a session cookie is used
     async def asynchronous(request: HttpRequest, **ids: UUID) -> HttpResponseBase:
-        response = await sync_to_async(begin)(request, **ids)
+        response = await in_request_thread(view, request, **ids)
         if not isinstance(response, ReplyBegun):
             return response
         if response.is_streamed:

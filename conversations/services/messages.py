@@ -26,6 +26,7 @@ from conversations.services.admission import Admission, admit, deadline_after, l
 from conversations.services.conversations import new_conversation
 from conversations.services.idempotency import digest_of
 from foundation.ids import new_id
+from foundation.statements import change, insertion, write_together
 from foundation.text import is_storable, truncated
 from inference.jobs import Job, estimated_tokens
 
@@ -149,9 +150,6 @@ def _once(user: User, key: str | None, digest: bytes, prepare: Callable[[_NewIds
 def _write(user: User, generation_id: UUID, request: _Request, admission: Admission) -> Generation:
     """Insert the empty answer with its generation, and the question where it is new; show this branch."""
     question, conversation = request.question, request.question.conversation
-    if conversation._state.adding:
-        conversation.save(force_insert=True)
-    is_new_question = question._state.adding
     answer = Message(
         id=generation_id,
         conversation=conversation,
@@ -160,9 +158,8 @@ def _write(user: User, generation_id: UUID, request: _Request, admission: Admiss
         status=Message.Status.QUEUED,
         model=admission.model,
     )
-    Message.objects.bulk_create([question, answer] if is_new_question else [answer])
     generation = _queued_generation(user, answer, request, admission)
-    _show(conversation, question, answer)
+    _store(question, answer, generation)
     job = _job(generation, len(question.content))
     transaction.on_commit(lambda: generations.enqueue([job]), robust=True)
     transaction.on_commit(lambda: _tell_others(user.id, conversation.id, question.id, answer.id), robust=True)
@@ -171,7 +168,7 @@ def _write(user: User, generation_id: UUID, request: _Request, admission: Admiss
 
 def _queued_generation(user: User, answer: Message, request: _Request, admission: Admission) -> Generation:
     priority_class = user.tier.priority_class
-    return Generation.objects.create(
+    return Generation(
         message=answer,
         conversation=answer.conversation,
         user=user,
@@ -197,13 +194,23 @@ def _job(generation: Generation, characters: int) -> Job:
     )
 
 
-def _show(conversation: Conversation, question: Message, answer: Message) -> None:
-    """Make the answer's branch the one that is shown, and the question the title where there is none."""
+def _store(question: Message, answer: Message, generation: Generation) -> None:
+    """Write all of it in one statement, and show this branch. The question is its title where there is none."""
+    conversation = answer.conversation
     if not conversation.title:
         conversation.title = truncated(" ".join(question.content.split()), _TITLE_CHARACTERS)
     conversation.active_message = answer
     conversation.updated_at = answer.created_at
-    conversation.save(update_fields=["title", "active_message", "updated_at"])
+    new_messages = [question, answer] if question._state.adding else [answer]
+    write_together(
+        insertion(new_messages),
+        insertion([generation]),
+        insertion([conversation])
+        if conversation._state.adding
+        else change(conversation, ["title", "active_message", "updated_at"]),
+    )
+    for row in (*new_messages, generation, conversation):
+        row._state.adding = False
 
 
 def _tell_others(user_id: UUID, conversation_id: UUID, user_message_id: UUID, message_id: UUID) -> None:
