@@ -1,14 +1,15 @@
-"""`python -m tests.benchmarks relay | cancels | overload …`: each measures one promise; `relay` where none is named."""
+"""`python -m tests.benchmarks NAME …`: each measures one promise; without a name, `relay`. `NAME --help` says how."""
 
 import sys
 from collections.abc import Callable, Sequence
 
-from tests.benchmarks import cancels, overload, relay
+from tests.benchmarks import cancels, known_answers, overload, relay
 
 COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
     "relay": relay.main,
     "cancels": cancels.main,
     "overload": overload.main,
+    "known_answers": known_answers.main,
 }
 
 
