@@ -77,10 +77,11 @@ def read_catalog() -> Catalog | None:
         ModelAlias.objects.order_by("position", "pk").prefetch_related("shares__version__replicas", "shares__version")
     )
     names = {alias.pk: alias.name for alias in aliases}
+    draining = _draining_addresses(aliases)
     models = tuple(
         Model(alias.name, versions, names.get(alias.fallback_id or 0, ""))
         for alias in aliases
-        if (versions := tuple(_versions(alias)))
+        if (versions := tuple(_versions(alias, draining)))
     )
     return Catalog(models, _default_alias(aliases, models)) if models else None
 
@@ -112,12 +113,18 @@ def _parsed(text: str, default_alias: str) -> Catalog:
     return parse_fleet(text, default_alias)
 
 
-def _versions(alias: ModelAlias) -> Iterator[ModelVersion]:
+def _draining_addresses(aliases: list[ModelAlias]) -> set[str]:
+    """Return the servers that drain: one that serves several versions does for all of them."""
+    rows = (row for alias in aliases for share in alias.shares.all() for row in share.version.replicas.all())
+    return {row.url for row in rows if row.is_draining}
+
+
+def _versions(alias: ModelAlias, draining: set[str]) -> Iterator[ModelVersion]:
     shares = list(alias.shares.all())
     if not shares:
         _tell_once(alias.name, "it has no version")
     for share in shares:
-        if replicas := tuple(_replicas(share)):
+        if replicas := tuple(_replicas(share, draining)):
             yield _version(share, replicas)
         else:
             _tell_once(share.version.name, "it has no replica")
@@ -139,13 +146,13 @@ def _version(share: VersionWeight, replicas: tuple[Replica, ...]) -> ModelVersio
     )
 
 
-def _replicas(share: VersionWeight) -> Iterator[Replica]:
+def _replicas(share: VersionWeight, draining: set[str]) -> Iterator[Replica]:
     for row in share.version.replicas.all():
         # Forms and constraints keep these out; what came past them is one replica's fault, not the product's.
         if row.kind not in ServerKind or not is_server_address(row.url):
             _tell_once(row.url, "it has no address or no protocol that is known here")
             continue
-        yield Replica(row.url, ServerKind(row.kind), row.weight, row.permits, row.is_draining)
+        yield Replica(row.url, ServerKind(row.kind), row.weight, row.permits, row.url in draining)
 
 
 @lru_cache(maxsize=256)

@@ -79,6 +79,11 @@ class TestStored:
         }
         assert found == {"small": [("small", 100), ("next", 0)], "large": [("large", 100), ("next", 5)]}
 
+    def test_a_server_that_drains_for_one_version_drains_for_all(self):
+        Replica.objects.create(version=ModelVersion.objects.get(name="large"), url="http://a:1", is_draining=True)
+        draining = {replica.url: replica.is_draining for replica in current_catalog().find("small").replicas}
+        assert draining == {"http://a:1": True, "http://b:2": False}
+
     def test_a_model_called_auto_answers_whoever_chose_none(self):
         auto = ModelAlias.objects.create(name="auto", position=9)
         VersionWeight.objects.create(alias=auto, version=ModelVersion.objects.get(name="large"))
