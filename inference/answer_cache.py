@@ -14,6 +14,7 @@ import redis.asyncio
 import structlog
 
 from foundation.redis import REDIS_UNREACHABLE, key
+from inference import metrics
 from inference.messages import ChatMessage, SamplingOptions
 
 log = structlog.get_logger(__name__)
@@ -72,7 +73,9 @@ class AnswerCache:
         except (*REDIS_UNREACHABLE, TimeoutError) as error:
             log.warning("answer_cache_unreachable", error=type(error).__name__)
             return None
-        return _decoded(stored) if isinstance(stored, bytes) else None
+        found = _decoded(stored) if isinstance(stored, bytes) else None
+        metrics.CACHE_LOOKUPS.labels("miss" if found is None else "hit").inc()
+        return found
 
     async def keep(self, digest: str, answer: KnownAnswer) -> None:
         """Keep an answer, unless it is empty or long. One that cannot be kept is no loss."""

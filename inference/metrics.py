@@ -58,6 +58,7 @@ TOKENS = Counter(
     "chat_tokens", "Tokens of answers that ended: in, cached (a part of in), out.", ["model", "version", "kind"]
 )
 CANCELS = Counter("chat_cancels", "Answers that were stopped: while queued, or while running.", ["stage"])
+CACHE_LOOKUPS = Counter("chat_answer_cache_lookups", "Prompts that were looked up in the answer cache.", ["result"])
 RESUMED = Counter("chat_resumed_attempts", "Answers that a worker went on with after another had left them.", ["model"])
 
 # Overload -------------------------------------------------------------------------------------------------------------

@@ -28,9 +28,9 @@ class Observation:
     priority_class: str
     span: Span
 
-    def ended(self, outcome: Outcome) -> None:
-        """Count and trace how the answer ended."""
-        model, version = self.attempt.model, outcome.model_version
+    def ended(self, outcome: Outcome, *, version: str) -> None:
+        """Count and trace how the answer ended; `version` is the catalogue's name, empty where none was asked."""
+        model = self.attempt.model
         metrics.ANSWERS.labels(model, version, outcome.finish_reason).inc()
         metrics.TOKENS.labels(model, version, "in").inc(outcome.tokens_in)
         metrics.TOKENS.labels(model, version, "cached").inc(outcome.tokens_cached)

@@ -83,7 +83,7 @@ class ReplyWriter:
         # The model server may begin the next answer while this one is stored.
         await permit.release()
         if await self._finish(reply.attempt, outcome):
-            observation.ended(outcome)
+            observation.ended(outcome, version=answer.replica.version.name if answer.replica else "")
             await self._tell_the_end(reply, outcome)
             await answer.keep(outcome)
 

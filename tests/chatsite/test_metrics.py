@@ -18,8 +18,10 @@ from chatsite.supervisor.process import Supervised
 from chatsite.supervisor.terminal import Terminal
 from chatsite.supervisor.workspace import open_workspace
 from foundation.metrics import exposition, served
+from tests.accounts.factories import make_key, make_user
+from tests.chatsite.asking import ask
 from tests.chatsite.supervision import Transcript
-from tests.running_site import ROOT, free_port
+from tests.running_site import ROOT, free_port, running_site
 
 COUNT = """
 from inference.metrics import ANSWERS, ANSWERS_UNDER_WAY, QUEUE_LENGTH
@@ -75,6 +77,24 @@ def test_what_several_processes_count_is_told_as_one(directory):
     assert told[STOPPED] == 6
     assert told["chat_answers_under_way",] == 4
     assert told[WAITING] == 7
+
+
+@pytest.mark.timeout(300)
+def test_the_web_process_tells_what_the_worker_has_counted(transactional_db, tmp_path):
+    secret = make_key(make_user("alice@example.com", tier="enterprise"))
+    with running_site(PROMETHEUS_MULTIPROC_DIR=str(tmp_path)) as site:
+        done = ask(site.url, secret, '@twin {"text": "Counted."}\nHi')[-1].data
+        told = numbers(_page(site.port))
+    model, version, urgent = ("model", "small"), ("version", "small"), ("priority_class", "enterprise")
+    assert told["chat_answers_total", ("finish_reason", "stop"), model, version] == 1
+    assert told["chat_tokens_total", ("kind", "in"), model, version] == done["usage"]["in"]
+    assert told["chat_tokens_total", ("kind", "out"), model, version] == done["usage"]["out"]
+    assert told["chat_queue_wait_seconds_count", model, urgent] == 1
+    assert told["chat_time_to_first_token_seconds_count", model, urgent, version] == 1
+    until_text = told["chat_time_to_first_token_seconds_sum", model, urgent, version]
+    assert 0 < told["chat_queue_wait_seconds_sum", model, urgent] < until_text < 150
+    assert told["chat_event_loop_lag_seconds_count", ("process", "web")] > 0
+    assert told["chat_event_loop_lag_seconds_count", ("process", "worker")] > 0
 
 
 async def test_a_process_that_has_ended_leaves_its_counts_and_takes_its_state_along(plan, tmp_path):

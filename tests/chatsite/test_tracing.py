@@ -1,6 +1,5 @@
 """Traces, as a collector receives them from the running product."""
 
-import asyncio
 import json
 import os
 import socket
@@ -8,11 +7,11 @@ import subprocess
 import sys
 import time
 
-import aiohttp
 import pytest
 
 from tests.accounts.factories import make_key, make_user
-from tests.api_client import ApiClient, text_of
+from tests.api_client import text_of
+from tests.chatsite.asking import ask
 from tests.chatsite.collector import attributes, running_collector
 from tests.running_site import ROOT, running_site, wait_until
 
@@ -25,17 +24,6 @@ FAST = {"OTEL_BSP_SCHEDULE_DELAY": "100"}
 @pytest.fixture
 def secret(transactional_db):
     return make_key(make_user("alice@example.com", tier="enterprise"))
-
-
-def ask(url: str, secret: str, content: str, **fields) -> list:
-    """Send one message to the site and return the events of its answer."""
-    return asyncio.run(_ask(url, secret, content, fields))
-
-
-async def _ask(url: str, secret: str, content: str, fields: dict) -> list:
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=150)) as session:
-        alice = ApiClient(session, url, secret)
-        return await alice.send(await alice.conversation(), content, **fields)
 
 
 def test_one_trace_shows_a_message_on_its_way_and_none_of_its_words(secret, tmp_path):
