@@ -1,5 +1,7 @@
 """What a reply asks of a model server."""
 
+from contextlib import asynccontextmanager
+
 import pytest
 
 from conversations.services.answering import Answer
@@ -11,29 +13,61 @@ from inference.fleet import Fleet
 from inference.model_server import ServerInfo
 from inference.openai_compatible import OpenAICompatibleClient
 from inference.tgi.client import model_session
+from inference.tgi.errors import InvalidRequest
 from tests.inference.core.factories import make_attempt
 from tests.inference.core.jobs import open_permit
-from tests.inference.tgi.scripted_server import delta, scripted_server, stream_of
+from tests.inference.tgi.scripted_server import delta, response_of, scripted_server, stream_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 SERVED = ServerInfo("org/served-model", None, None, None, None, None)
+SAYS_HI = stream_of(delta("Hi"), delta("", "stop"), "[DONE]")
 
 
-async def test_an_openai_compatible_server_is_asked_for_the_model_that_it_serves(publisher, client):
+@asynccontextmanager
+async def answering(publisher, client, script, **version):
+    """An answer that an OpenAI-compatible server with this script is to write, for a version as described."""
     attempt = await in_database(make_attempt, model="small")
     reply = LiveReply(attempt, publisher.writer(attempt.generation_id, attempt.number), Cancellation())
-    async with (
-        scripted_server(stream_of(delta("Hi"), delta("", "stop"), "[DONE]")) as server,
-        model_session() as session,
-    ):
+    async with scripted_server(script) as server, model_session() as session:
         replica = Replica(server.url, ServerKind.OPENAI_COMPATIBLE)
-        catalog = Catalog((Model("small", (ModelVersion("small", (replica,)),)),), "small")
+        catalog = Catalog((Model("small", (ModelVersion("small@1", (replica,), **version),)),), "small")
         fleet = Fleet(lambda: catalog, lambda _replica: OpenAICompatibleClient(server.url, session=session))
         fleet.identify(fleet.states[server.url], SERVED)
         fleet.admit(fleet.states[server.url])
-        await Answer(reply, fleet, open_permit(client)).write()
-    assert reply.writer.text == "Hi"
-    assert reply.first_token_at is not None
+        yield Answer(reply, fleet, open_permit(client)), server
+
+
+async def test_an_openai_compatible_server_is_asked_for_the_model_that_it_serves(publisher, client):
+    async with answering(publisher, client, SAYS_HI) as (answer, server):
+        await answer.write()
+    assert answer.reply.writer.text == "Hi"
+    assert answer.reply.first_token_at is not None
     (exchange,) = server.exchanges
     assert exchange.body["model"] == "org/served-model"
+
+
+@pytest.mark.parametrize(
+    ("version", "name"), [({}, "org/served-model"), ({"model_id": "org/served-model"}, "small@1")], ids=str
+)
+async def test_an_answer_names_its_replica_and_the_version_or_what_the_server_says(publisher, client, version, name):
+    async with answering(publisher, client, SAYS_HI, **version) as (answer, server):
+        await answer.write()
+    outcome = answer.complete()
+    assert (outcome.replica, outcome.model_version) == (server.url, name)
+
+
+async def test_an_answer_that_failed_names_them_too(publisher, client):
+    refuses = response_of(422, b'{"error": "too long"}')
+    async with answering(publisher, client, refuses, model_id="org/served-model") as (answer, server):
+        with pytest.raises(InvalidRequest):
+            await answer.write()
+        outcome = answer.failed("invalid_request", "No.")
+    assert (outcome.replica, outcome.model_version) == (server.url, "small@1")
+
+
+async def test_an_answer_keeps_to_its_version_s_limit(publisher, client):
+    async with answering(publisher, client, SAYS_HI, max_answer_tokens=7) as (answer, server):
+        await answer.write()
+    (exchange,) = server.exchanges
+    assert exchange.body["max_tokens"] == 7

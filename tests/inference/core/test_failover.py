@@ -9,7 +9,7 @@ from inference.failover import EmptyAnswer, Progress
 from inference.testing.answers import expected_answer
 from inference.tgi import errors
 from tests.inference.core.waiting import until
-from tests.inference.fleet.replicas import chosen_of, come_back, fleet_of, go_dark, prompt, replicas, text_of
+from tests.inference.fleet.replicas import chosen_of, come_back, fleet_of, go_dark, prompt, replicas, text_of, twins_of
 from tests.inference.tgi.scripted_server import delta, response_of, scripted_server, stream_of
 
 
@@ -144,6 +144,32 @@ async def test_answers_that_break_while_the_model_thinks_are_not_asked_for_witho
     async with scripted_server(script) as server, fleet_of(server) as fleet:
         with pytest.raises(errors.Incomplete):
             await fleet.answer("Hello", patience_seconds=60)
+
+
+async def without_end(exchange):
+    """A frame that never ends."""
+    await exchange.start_stream()
+    await exchange.send_repeatedly(b"data: " + b"x" * 65_536, every_seconds=0)
+
+
+async def with_nothing_in_it(exchange):
+    """Frames for ever, none of which says anything."""
+    await exchange.start_stream()
+    await exchange.send_repeatedly(b'data: {"choices":[]}\n\n', every_seconds=0.01)
+
+
+@pytest.mark.parametrize("endless", [without_end, with_nothing_in_it])
+async def test_frames_without_end_are_an_error_of_that_replica_only(endless):
+    tells = response_of(200, b'{"model_id": "M"}')
+
+    async def script(exchange):
+        await (endless if exchange.path == "/v1/chat/completions" else tells)(exchange)
+
+    async with scripted_server(script) as server, twins_of(1) as (twin,), fleet_of(server, twin) as fleet:
+        # Whichever is asked first, after some answers the endless one has been.
+        while not any(exchange.path == "/v1/chat/completions" for exchange in server.exchanges):
+            assert text_of(await fleet.answer("Hello")) == expected_answer("Hello")
+        assert fleet.told(1) == "healthy"
 
 
 async def test_patience_ends_and_the_last_error_is_told(tmp_path):

@@ -184,6 +184,14 @@ async def test_a_server_says_which_model_it_runs(session, model, window):
     assert told == ServerInfo("large", None, None, None, window, None)
 
 
+async def test_of_several_models_the_wanted_one_is_told(session):
+    listed = b'{"data":[{"id":"large","max_model_len":8192},{"id":"tuned","max_model_len":4096}]}'
+    async with scripted_server(response_of(200, listed)) as server:
+        client = OpenAICompatibleClient(server.url, session=session)
+        found = [(await client.info(wanted)).model_id for wanted in ("", "tuned", "absent")]
+    assert found == ["large", "tuned", "large"]
+
+
 @pytest.mark.parametrize("answer", [b"{}", b'{"data":[]}', b'{"data":[7]}', b'{"data":[{}]}', b"<html>"])
 async def test_a_server_that_lists_no_model_misbehaves(session, answer):
     async with scripted_server(response_of(200, answer)) as server:
