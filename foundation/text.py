@@ -15,6 +15,8 @@ def is_storable(text: str) -> bool:
 
 def made_storable(text: str) -> str:
     """Return the text with each NUL and lone surrogate replaced by U+FFFD."""
+    if text.isascii() and "\0" not in text:
+        return text
     replaced: str = UNSTORABLE.sub(REPLACEMENT, text)
     return replaced
 

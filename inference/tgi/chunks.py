@@ -35,15 +35,15 @@ class Chunk(NamedTuple):
 def parse_chunk(payload: bytes) -> Chunk:
     """Reads one frame. Raises the error that the frame tells, or `Misbehaved` if it is not a chat chunk at all."""
     frame = _parse_object(payload)
-    error = error_of_frame(frame)
-    if error is not None:
+    if "error" in frame and (error := error_of_frame(frame)) is not None:
         raise error
-    usage = _parse_usage(frame.get("usage"))
+    told = frame.get("usage")
+    usage = None if told is None else _parse_usage(told)
     choices = frame.get("choices")
     if not choices:
-        return Chunk("", "", None, usage, is_delta=False)
+        return Chunk("", "", None, usage, False)
     text, reasoning, reason = _parse_choice(choices)
-    return Chunk(text, reasoning, reason, usage, is_delta=True)
+    return Chunk(text, reasoning, reason, usage, True)
 
 
 def _parse_choice(choices: Any) -> tuple[str, str, StopReason | None]:

@@ -17,6 +17,7 @@ class EventReader:
     def __init__(self, *, max_line_bytes: int = 4 * _MEBIBYTE, max_event_bytes: int = 4 * _MEBIBYTE) -> None:
         self._max_line_bytes = max_line_bytes
         self._max_event_bytes = max_event_bytes
+        self._most_in_one_bytes = min(max_line_bytes, max_event_bytes)
         self._line_parts: list[bytes] = []
         self._line_bytes = 0
         self._data: list[bytes] = []
@@ -26,6 +27,8 @@ class EventReader:
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The data of every event that `chunk` completes. Raises `Misbehaved` for a line or event that is too long."""
+        if self._is_one_event(chunk):
+            return [chunk[6:-2]]
         if self._after_cr and chunk:
             self._after_cr = False
             chunk = chunk.removeprefix(b"\n")
@@ -42,6 +45,17 @@ class EventReader:
         if rest:
             self._keep_part(rest)
         return events
+
+    def _is_one_event(self, chunk: bytes) -> bool:
+        """Whether nothing is pending and the chunk is one event of one line, as it almost always is."""
+        return (
+            chunk.startswith(b"data: ")
+            and chunk.find(b"\n") == len(chunk) - 2
+            and chunk.endswith(b"\n")
+            and len(chunk) <= self._most_in_one_bytes
+            and b"\r" not in chunk
+            and not (self._line_parts or self._data or self._after_cr or self._is_first_line)
+        )
 
     def end(self) -> list[bytes]:
         """The data of an event that the end of the stream left open, if any."""

@@ -79,6 +79,7 @@ ALPHABET = [
     b"\xff",
     b"event",
     b"\n\n",
+    b"data: x\n\n",
 ]
 
 
