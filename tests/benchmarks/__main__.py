@@ -3,13 +3,14 @@
 import sys
 from collections.abc import Callable, Sequence
 
-from tests.benchmarks import cancels, known_answers, overload, relay
+from tests.benchmarks import cancels, known_answers, overload, relay, warmth
 
 COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
     "relay": relay.main,
     "cancels": cancels.main,
     "overload": overload.main,
     "known_answers": known_answers.main,
+    "warmth": warmth.main,
 }
 
 

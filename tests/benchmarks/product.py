@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,13 +17,14 @@ from typing import Any, LiteralString
 
 import psutil
 import psycopg
+import redis
 
 from chatsite.supervisor import postgresql
 from chatsite.supervisor.workspace import open_workspace
 from inference.testing.processes import TwinProcess
 from inference.testing.settings import TwinSettings
-from tests.chaos.stack import Stack
-from tests.own_processes import ROOT, free_port
+from tests.chaos.stack import READY_SECONDS, Stack
+from tests.own_processes import ROOT, free_port, wait_until
 
 MOST_STREAMS = 1024
 STOP_SECONDS = 40
@@ -59,9 +60,16 @@ class Reading:
 class Product:
     """A running product, and the meters on it."""
 
-    def __init__(self, stack: Stack, twins: Sequence[TwinProcess], database: psycopg.Connection) -> None:
+    def __init__(
+        self,
+        stack: Stack,
+        twins: Sequence[TwinProcess],
+        database: psycopg.Connection,
+        environment: Mapping[str, str],
+    ) -> None:
         self.stack = stack
         self.twins = twins
+        self._environment = environment
         self._database = database
         parts = {part: stack.pid_of(part) for part in ("web", "worker", "redis", "database")}
         self.processes = {part: psutil.Process(pid) for part, pid in parts.items()}
@@ -74,6 +82,21 @@ class Product:
     def query(self, statement: LiteralString, *parameters: object) -> list[tuple[Any, ...]]:
         """Ask the product's database."""
         return self._database.execute(statement, parameters).fetchall()
+
+    @contextmanager
+    def another_worker(self) -> Iterator[None]:
+        """One more worker, for as long as the block lasts."""
+        with redis.Redis.from_url(self.stack.addresses["REDIS_URL"]) as client:
+            command = [sys.executable, "manage.py", "run_inference_worker"]
+            environment = {**self._environment, **self.stack.addresses}
+            worker = subprocess.Popen(
+                command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
+            )
+            try:
+                wait_until(lambda: client.zcard("chat:1:workers") > 1, READY_SECONDS, "another worker")
+                yield
+            finally:
+                _stop(worker)
 
     def make_accounts(self, *groups: Group) -> list[list[Account]]:
         """Make conversations of people who may send as much as they like, a list for each group."""
@@ -126,9 +149,10 @@ def running_product(
         for server in servers:
             server.start()
             undo.callback(server.kill)
-        fleet = ",".join(server.url for server in servers)
         port = free_port()
-        supervisor = _start(data, port, {"MODEL_FLEET": f"small={fleet}", **environment}, undo)
+        fleet = ",".join(server.url for server in servers)
+        chosen = _environment(data, port) | {"MODEL_FLEET": f"small={fleet}"} | environment
+        supervisor = _start(chosen, undo)
         stack = Stack(data, port, servers[0], supervisor)
         try:
             stack.wait_until_ready()
@@ -139,7 +163,7 @@ def running_product(
         database.execute("CREATE EXTENSION pg_stat_statements")
         database.execute("UPDATE inference_replica SET permits = %s", [permits])
         time.sleep(_SETTLE_SECONDS)
-        yield Product(stack, servers, database)
+        yield Product(stack, servers, database, chosen)
 
 
 def _prepare_database(data: Path) -> Path:
@@ -152,9 +176,9 @@ def _prepare_database(data: Path) -> Path:
         return workspace.sockets
 
 
-def _start(data: Path, port: int, wishes: dict[str, str], undo: ExitStack) -> subprocess.Popen:
-    environment = {
-        **os.environ,
+def _environment(data: Path, port: int) -> dict[str, str]:
+    left_out = ("DATABASE_URL", "REDIS_URL", "REDIS_KEY_PREFIX")
+    return {name: value for name, value in os.environ.items() if name not in left_out} | {
         "DATA_DIR": str(data),
         "PORT": str(port),
         "DEBUG": "false",
@@ -163,10 +187,10 @@ def _start(data: Path, port: int, wishes: dict[str, str], undo: ExitStack) -> su
         "ALLOWED_HOSTS": "127.0.0.1",
         "WORKER_CONCURRENCY": str(MOST_STREAMS),
     }
-    for name in ("DATABASE_URL", "REDIS_URL", "REDIS_KEY_PREFIX"):
-        environment.pop(name, None)
-    environment |= wishes
-    output = undo.enter_context((data / "stack.log").open("wb"))
+
+
+def _start(environment: dict[str, str], undo: ExitStack) -> subprocess.Popen:
+    output = undo.enter_context((Path(environment["DATA_DIR"]) / "stack.log").open("wb"))
     supervisor = subprocess.Popen(
         [sys.executable, "manage.py", "run_all"],
         cwd=ROOT,
@@ -180,10 +204,10 @@ def _start(data: Path, port: int, wishes: dict[str, str], undo: ExitStack) -> su
     return supervisor
 
 
-def _stop(supervisor: subprocess.Popen) -> None:
-    supervisor.send_signal(signal.SIGINT)
+def _stop(process: subprocess.Popen) -> None:
+    process.send_signal(signal.SIGINT)
     try:
-        supervisor.wait(STOP_SECONDS)
+        process.wait(STOP_SECONDS)
     except subprocess.TimeoutExpired:
-        supervisor.kill()
-        supervisor.wait()
+        process.kill()
+        process.wait()
