@@ -1,13 +1,17 @@
 """Which models a user may choose, and what is known of them."""
 
+import math
+import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from foundation.redis import REDIS_UNREACHABLE, shared_client
 from inference.catalog import AUTO, Capabilities, Catalog, Model, ModelVersion, Prices
 from inference.exceptions import UnknownModel
 from inference.fleet_reports import ReplicaReport, read_reports
 from inference.stored_catalog import current_catalog
+
+REPORTS_HOLD_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +103,27 @@ def _smallest(numbers: Iterable[int | None]) -> int | None:
     return min((number for number in numbers if number), default=None)
 
 
+@dataclass(slots=True)
+class _LastReports:
+    """What the workers told, as this process last read it: they tell it every few seconds, and messages are many."""
+
+    reports: dict[str, ReplicaReport] = field(default_factory=dict)
+    read_at: float = -math.inf
+
+
+_last = _LastReports()
+
+
+def forget_reports() -> None:
+    """Know as little of the workers' reports as a process that has just begun."""
+    _last.read_at = -math.inf
+
+
 def _reports() -> dict[str, ReplicaReport]:
-    try:
-        return read_reports(shared_client())
-    except REDIS_UNREACHABLE:
-        return {}
+    if time.monotonic() - _last.read_at >= REPORTS_HOLD_SECONDS:
+        try:
+            _last.reports = read_reports(shared_client())
+        except REDIS_UNREACHABLE:
+            _last.reports = {}
+        _last.read_at = time.monotonic()
+    return _last.reports

@@ -73,9 +73,7 @@ def read_catalog() -> Catalog | None:
 
     Each query reads one table, in no common transaction: what changes in between is seen a second later.
     """
-    aliases = list(
-        ModelAlias.objects.order_by("position", "pk").prefetch_related("shares__version__replicas", "shares__version")
-    )
+    aliases = list(ModelAlias.objects.order_by("position", "pk").prefetch_related("shares__version__replicas"))
     names = {alias.pk: alias.name for alias in aliases}
     draining = _draining_addresses(aliases)
     models = tuple(

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.models.signals import post_migrate
 
+from conversations.models_on_offer import forget_reports
 from inference.models import ModelAlias, ModelVersion, SeededFleet
 from inference.stored_catalog import forget_catalog
 
@@ -49,8 +50,9 @@ def _redis():
 
 
 @pytest.fixture(autouse=True)
-def _unread_catalog():
+def _nothing_known_of_the_fleet():
     forget_catalog()
+    forget_reports()
 
 
 @pytest.fixture

@@ -4,14 +4,20 @@ from decimal import Decimal
 
 import pytest
 
-from conversations.models_on_offer import alias_to_use, models_on_offer, most_answer_tokens, window_tokens
+from conversations.models_on_offer import (
+    alias_to_use,
+    forget_reports,
+    models_on_offer,
+    most_answer_tokens,
+    window_tokens,
+)
 from inference.catalog import Capabilities
 from inference.exceptions import UnknownModel
 from inference.fleet_seeding import apply_fleet
 from inference.models import ModelAlias, ModelVersion, Replica, VersionWeight
 from inference.stored_catalog import forget_catalog
 from tests.accounts.factories import bearer, make_key, make_user
-from tests.inference.fleet.reports import report
+from tests.inference.fleet import reports
 
 LARGE, SMALL = "http://127.0.0.1:8101", "http://127.0.0.1:8102"
 
@@ -20,6 +26,12 @@ LARGE, SMALL = "http://127.0.0.1:8101", "http://127.0.0.1:8102"
 def fleet(settings, no_stored_fleet):
     settings.MODEL_FLEET = f"large={LARGE};small={SMALL}"
     settings.DEFAULT_MODEL = ""
+
+
+def report(url, **facts):
+    """The workers tell something new, and it is read at once."""
+    reports.report(url, **facts)
+    forget_reports()
 
 
 @pytest.mark.parametrize("wanted", [None, "", "auto"])
