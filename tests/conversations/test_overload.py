@@ -22,6 +22,7 @@ from tests.running_site import wait_until
 
 ENDLESS = '@twin {"tokens": 5000, "token_ms": 20}\nGo on'
 SHORT = '@twin {"tokens": 20, "token_ms": 20}\nGo'
+SHEDS = 'chat_sheds_total{model="small",priority_class="free"}'
 TIERS = ("enterprise", "plus", "free")
 
 
@@ -93,6 +94,7 @@ async def test_who_waits_goes_by_class_and_is_told_so_and_what_is_done_without(p
         assert generation.options["max_tokens"] == (512 if notices else 8192)
     assert order == sorted(order)
     assert notices == ["output_shortened"], "the free user's wait was the longest that is borne"
+    assert await counted(people["free"], 'chat_degradations_total{priority_class="free",step="output_shortened"}') >= 1
 
 
 async def test_a_refused_message_costs_nothing_and_says_when_to_come_again(people, site, with_permits):
@@ -104,6 +106,7 @@ async def test_a_refused_message_costs_nothing_and_says_when_to_come_again(peopl
         conversation_id = await people["free"].conversation()
         written = await Message.objects.acount()
         used = await requests_used("free@example.com")
+        sheds = await counted(people["free"], SHEDS)
         async with people["free"].sending(conversation_id, SHORT) as refused:
             assert refused.response.status == 503
             assert int(refused.response.headers["Retry-After"]) >= 1
@@ -111,11 +114,19 @@ async def test_a_refused_message_costs_nothing_and_says_when_to_come_again(peopl
         assert (error["code"], error["type"]) == ("overloaded", "server_error")
         assert await Message.objects.acount() == written
         assert await requests_used("free@example.com") == used
+        assert await counted(people["free"], SHEDS) == sheds + 1
         await stop(people["free"], waiting)
         async with people["free"].sending(conversation_id, SHORT) as stream:
             await stop(people["enterprise"], running)
             assert (await stream.rest())[-1].data["finish_reason"] == "stop"
     assert len(await chats(site)) == 2, "neither the refused nor the stopped one reached the model server"
+
+
+async def counted(client, series):
+    """Return what the web process has counted of this so far."""
+    async with client.session.get(f"{client.url}/metrics") as page:
+        lines = [line.rpartition(" ") for line in (await page.text()).splitlines()]
+    return sum(float(value) for name, _, value in lines if name == series)
 
 
 async def requests_used(email):
