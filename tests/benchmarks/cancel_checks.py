@@ -29,7 +29,18 @@ class Checked:
     wrong: int
     left_open: int
     left_under_way: int
+    permits_held: int
     faults: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedQueued:
+    """The same of answers that were stopped while they waited; `reached` is how many the model server saw."""
+
+    count: int
+    answered_ms: list[float]
+    reached: int
+    not_stopped: int
 
 
 def check(product: Product, stoppings: Sequence[Stopping]) -> Checked:
@@ -48,8 +59,17 @@ def check(product: Product, stoppings: Sequence[Stopping]) -> Checked:
         wrong=len(wrong),
         left_open=product.stack.twin.report()["open"],
         left_under_way=product.query(_UNDER_WAY)[0][0],
+        permits_held=product.permits_held(),
         faults=[*missing, *wrong],
     )
+
+
+def check_queued(product: Product, stoppings: Sequence[Stopping]) -> CheckedQueued:
+    """See that what was stopped while it waited has ended, and that no model server has heard of it."""
+    seen = sum(record["prompt"].startswith("@twin") for record in product.stack.twin.report()["requests"])
+    stored = {row[0]: row[1] for row in product.query(_STORED)}
+    stopped = [each for each in stoppings if each.is_answered and stored.get(each.generation_id) == "cancelled"]
+    return CheckedQueued(len(stoppings), [each.answered_ms for each in stopped], seen, len(stoppings) - len(stopped))
 
 
 def _closed_by_the_product(product: Product) -> dict[int, float]:

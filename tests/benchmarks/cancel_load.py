@@ -52,11 +52,18 @@ class Stopping:
 async def stop_all(
     port: int, accounts: Sequence[Account], *, answers_per_second: float, latest_token: int, seed: int
 ) -> list[Stopping]:
-    """Begin an answer for each account at a steady rate, and stop each after a random one of its tokens."""
+    """Begin an answer for each account at a steady rate, and stop each after a random one of its tokens.
+
+    With 0 as the latest token each is stopped as soon as its id is known.
+    """
     chance = random.Random(seed)
     first_ns = time.monotonic_ns() + int(2 * _CONNECT_SECONDS * 1e9)
     stoppings = [
-        Stopping(number, chance.randint(1, latest_token), Answer(first_ns + int(number / answers_per_second * 1e9)))
+        Stopping(
+            number,
+            chance.randint(min(1, latest_token), latest_token),
+            Answer(first_ns + int(number / answers_per_second * 1e9)),
+        )
         for number in range(len(accounts))
     ]
     async with asyncio.TaskGroup() as group:
@@ -99,7 +106,7 @@ def _counting(tokens: int) -> tuple[asyncio.Future[None], Callable[[bytes], None
     def on_data(data: bytes) -> None:
         nonlocal left
         left -= data.count(b"event: token")
-        if left <= 0 and not reached.done():
+        if left <= 0 and not reached.done() and (tokens or b"generation_id" in data):
             reached.set_result(None)
 
     return reached, on_data

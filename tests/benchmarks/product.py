@@ -83,6 +83,16 @@ class Product:
         """Ask the product's database."""
         return self._database.execute(statement, parameters).fetchall()
 
+    def drain(self, *, is_draining: bool) -> None:
+        """Have the model servers given no new request, or given some again; return once that is so."""
+        self._database.execute("UPDATE inference_replica SET is_draining = %s", [is_draining])
+        time.sleep(_SETTLE_SECONDS)
+
+    def permits_held(self) -> int:
+        """Return how many requests the model servers have, by the permits."""
+        with redis.Redis.from_url(self.stack.addresses["REDIS_URL"]) as client:
+            return sum(client.zcard(name) for name in client.scan_iter(match="*:permits:*"))
+
     @contextmanager
     def another_worker(self) -> Iterator[None]:
         """One more worker, for as long as the block lasts."""

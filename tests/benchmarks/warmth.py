@@ -17,7 +17,7 @@ from tests.benchmarks.client import Answer, Request, ask
 from tests.benchmarks.product import Account, Group, Product, running_product
 from tests.own_processes import ROOT
 
-DOCUMENT = ROOT / "docs" / "routing.md"
+DOCUMENT = ROOT / "docs" / "performance.md"
 REPLICAS = 3
 PERMITS = 64
 TOKENS = 20
@@ -49,7 +49,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--turns", type=int, default=6, help="messages in each")
     parser.add_argument("--think", type=float, default=10, help="seconds between an answer and the next message, mean")
     parser.add_argument("--seed", type=int, default=1, help="chooses the moments")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/routing.md")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/performance.md")
     return parser.parse_args(arguments)
 
 
