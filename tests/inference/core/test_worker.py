@@ -3,14 +3,16 @@
 import asyncio
 from contextlib import asynccontextmanager
 
+import orjson
 import pytest_asyncio
 
 from foundation.redis import connect, connect_async
-from inference import cancellation, queue
+from inference import cancellation, lua, queue
+from inference import worker as worker_module
 from inference.cancellation import Cancellations, Stopped, Why
-from inference.permits import Permits
+from inference.permits import Offer, Permits
 from inference.worker import Periodic, Worker, worker_name, workers_key
-from tests.inference.core.jobs import PLENTY, make_job
+from tests.inference.core.jobs import PLENTY, URL, make_job
 from tests.inference.core.waiting import until
 
 
@@ -254,3 +256,61 @@ async def test_a_worker_outlives_a_redis_that_refuses_writes(own_valkey, handler
 async def test_stopping_ends_though_redis_is_away(own_valkey, handler):
     async with connect_async() as client, working(client, handler):
         own_valkey.stop()
+
+
+def held(sync_client):
+    return sync_client.zcard(f"{lua.base_key()}:permits:{URL}")
+
+
+async def test_a_worker_takes_no_more_than_there_are_permits(client, sync_client, handler):
+    queue.enqueue(sync_client, jobs(5))
+    async with working(client, handler, offers={"small": (Offer(URL, 2),)}):
+        await until(lambda: len(handler.in_hand) == 2)
+        assert (held(sync_client), queue.waiting_count(sync_client)) == (2, 3)
+        handler.may_end.set()
+        await until(lambda: len(handler.ended) == 5)
+        await until(lambda: held(sync_client) == 0)
+    assert handler.most_at_once == 2
+
+
+async def test_a_permit_that_one_worker_gives_back_is_another_ones_at_once(client, sync_client, monkeypatch):
+    """It is told so: neither looks again by itself in this test."""
+    monkeypatch.setattr(worker_module, "_LOOK_AGAIN_SECONDS", 3600.0)
+    one, other = Handler(), Handler()
+    offers = {"small": (Offer(URL, 1),)}
+    async with connect_async() as second, working(client, one, offers=offers), working(second, other, offers=offers):
+        await until(lambda: sync_client.pubsub_numsub(queue.wake_channel())[0][1] == 2)
+        queue.enqueue(sync_client, jobs(2))
+        await until(lambda: one.in_hand or other.in_hand)
+        for each in (one, other):
+            each.may_end.set()
+        await until(lambda: len(one.ended) + len(other.ended) == 2)
+
+
+async def test_the_permit_of_a_handler_that_crashes_is_given_back(client, sync_client):
+    crashed = []
+
+    async def handler(job, cancellation, permit):
+        crashed.append(permit.url)
+        raise ZeroDivisionError
+
+    async with working(client, handler):
+        queue.enqueue(sync_client, jobs(1))
+        await until(lambda: crashed == [URL])
+        await until(lambda: held(sync_client) == 0)
+
+
+async def test_a_worker_keeps_its_permits_and_tells_what_there_is_room_for(own_valkey, handler):
+    async with connect_async() as client:
+        with connect() as sync_client:
+            offers = {"small": (Offer(URL, 2), Offer(f"{URL}0", 3)), "large": ()}
+            async with working(client, handler, offers=offers):
+                queue.enqueue(sync_client, jobs(1))
+                await until(lambda: handler.in_hand)
+                own_valkey.command("FLUSHALL")
+                await until(lambda: sync_client.exists(f"{lua.base_key()}:running:small"))
+                await until(lambda: sync_client.hget(f"{lua.base_key()}:capacity", "worker"))
+                report = orjson.loads(sync_client.hget(f"{lua.base_key()}:capacity", "worker"))
+                handler.may_end.set()
+            assert (report["room"], report["permits"]) == (4, {"small": 5, "large": 0})
+            assert not sync_client.exists(f"{lua.base_key()}:capacity")
