@@ -158,22 +158,22 @@ async def begin(
     entries = await client.eval(_BEGIN, 2, *keys, attempt, keep_seconds)
     if entries is None:
         raise Fenced
-    return [_event(entry_id, fields) for entry_id, fields in entries]
+    return events_of(entries)
 
 
 async def replay(
     client: "redis.asyncio.Redis", generation_id: UUID, after: Position = BEGINNING
-) -> AsyncIterator[StreamedEvent]:
-    """Yield the stream's events after a position, in order, a page at a time."""
+) -> AsyncIterator[list[StreamedEvent]]:
+    """Yield the stream's events after a position, in order, page by page; no page is empty."""
     start = after
     while True:
         name, begin = events_key(generation_id), f"({start.redis_id}"
         entries: Any = await client.xrange(name, min=begin, max="+", count=_REPLAY_COUNT)
-        for entry_id, fields in entries:
-            event = _event_of_fields(entry_id, fields)
-            start = event.position
-            yield event
-        if len(entries) < _REPLAY_COUNT:
+        page = [_event_of_fields(entry_id, fields) for entry_id, fields in entries]
+        if page:
+            start = page[-1].position
+            yield page
+        if len(page) < _REPLAY_COUNT:
             return
 
 
@@ -183,6 +183,11 @@ async def last_positions(client: "redis.asyncio.Redis", generation_ids: Sequence
     for generation_id in generation_ids:
         pipeline.hget(state_key(generation_id), "last")
     return [Position.from_redis(last.decode()) if last else BEGINNING for last in await pipeline.execute()]
+
+
+def events_of(entries: Any) -> list[StreamedEvent]:
+    """Return the events of what a script has read from a stream."""
+    return [_event(entry_id, fields) for entry_id, fields in entries]
 
 
 def _event(entry_id: bytes, fields: Sequence[bytes]) -> StreamedEvent:

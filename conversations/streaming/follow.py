@@ -9,6 +9,7 @@ import structlog
 from django.conf import settings
 
 from conversations.streaming.hub import Hub, current_hub
+from conversations.streaming.joining import MOST_EVENTS
 from conversations.streaming.reader import LookAgain, Reader, Waiting
 from conversations.streaming.snapshot import Snapshot, snapshots
 from foundation.database import DATABASE_UNREACHABLE, in_database
@@ -67,63 +68,80 @@ async def follow_together(
             yield (event,)
         return
     hub = current_hub()
-    async with hub.reading(snapshot) as reader:
-        async for event in _replayed(state, hub, stored=snapshot):
+    async with hub.reading(snapshot, after=state.position) as reader:
+        async for events in _begun(state, hub, reader, snapshot):
             reader.has_seen_the_end = state.is_ended
-            yield (event,)
+            yield events
         while not state.is_ended:
             what = await reader.next(settings.KEEP_ALIVE_SECONDS)
             if isinstance(what, Batch) and what.previous == state.position:
                 # Nearly always: each token of each stream comes through here, so it takes no detour.
-                events = state.take_with_next(what, reader)
+                together = state.take_with_next(what, reader)
                 reader.has_seen_the_end = state.is_ended
-                yield events
+                yield together
                 continue
             async for followed in _sorted_out(state, hub, what):
                 reader.has_seen_the_end = state.is_ended
-                yield (followed,)
+                yield followed
 
 
 async def _sorted_out(
     state: "_Followed", hub: Hub, what: Batch | LookAgain | Waiting | None
-) -> AsyncIterator[Followed]:
+) -> AsyncIterator[Sequence[Followed]]:
     if isinstance(what, Waiting):
         if event := state.queued_event(what.place):
-            yield event
+            yield (event,)
     elif isinstance(what, Batch) and what.previous <= state.position:
-        for event in state.fresh(what.events):
-            yield event
+        yield tuple(state.fresh(what.events))
     elif what is None:
-        yield KEEP_ALIVE
+        yield (KEEP_ALIVE,)
     else:
         assert isinstance(what, LookAgain | Batch)
-        async for event in _replayed(state, hub):
-            yield event
+        async for events in _replayed(state, hub):
+            yield events
 
 
-async def _replayed(state: "_Followed", hub: Hub, *, stored: Snapshot | None = None) -> AsyncIterator[StreamedEvent]:
+async def _begun(
+    state: "_Followed", hub: Hub, reader: Reader, stored: Snapshot
+) -> AsyncIterator[Sequence[StreamedEvent]]:
+    """Yield what is there when a reader comes.
+
+    What was `stored` a moment ago needs no second look: what has happened since, the hub finds out with its first one.
+    """
+    if reader.missed is None or len(reader.missed) >= MOST_EVENTS:
+        async for events in _replayed(state, hub, stored=stored):
+            yield events
+    elif fresh := state.fresh_from_here(reader.missed):
+        yield fresh
+    else:
+        for event in state.fresh(stored.events_after(state.position)):
+            yield (event,)
+
+
+async def _replayed(
+    state: "_Followed", hub: Hub, *, stored: Snapshot | None = None
+) -> AsyncIterator[Sequence[StreamedEvent]]:
     """Yield what the token stream holds beyond the reader's position; failing that, what the database holds.
 
-    The database is asked too when the stream has no news: that it holds nothing may mean that it was lost. What was
-    `stored` a moment ago needs no second look: what has happened since, the hub finds out with its first one.
+    The database is asked too when the stream has no news: that it holds nothing may mean that it was lost.
     """
     before = state.position
     try:
-        async for event in token_stream.replay(hub.client, state.snapshot.generation_id, state.position):
-            if _begin_of(event) > state.position.offset:
-                break  # the text before it is lost here
-            for fresh in state.fresh([event]):
-                yield fresh
+        async for page in token_stream.replay(hub.client, state.snapshot.generation_id, state.position):
+            fresh = state.fresh_from_here(page)
+            if not fresh:
+                break
+            yield fresh
     except REDIS_UNREACHABLE as error:
         log.warning("replay_failed", error=type(error).__name__)
     if state.position != before:
         return
     if stored is not None:
         for event in state.fresh(stored.events_after(state.position)):
-            yield event
+            yield (event,)
         return
     async for event in _from_database(state):
-        yield event
+        yield (event,)
 
 
 def _begin_of(event: StreamedEvent) -> int:
@@ -206,15 +224,25 @@ class _Followed:
         self.position, self.is_ended = last.position, last.type == "done"
         return events
 
-    def fresh(self, events: Iterable[StreamedEvent]) -> Iterator[StreamedEvent]:
-        """Yield the events that this reader has not got, and mark them as got. A token known in part is cut.
+    def fresh_from_here(self, events: Sequence[StreamedEvent]) -> Sequence[StreamedEvent]:
+        """Return what is fresh of the token stream's events; nothing where the text before them is lost there."""
+        if not events or _begin_of(events[0]) > self.position.offset:
+            return ()
+        return tuple(self.fresh(events))
 
-        The end is always new: a reader who is beyond it, because text was lost and written anew, ends as well.
+    def fresh(self, events: Iterable[StreamedEvent]) -> Iterator[StreamedEvent]:
+        """Yield those of consecutive events that this reader has not got, and mark them as got.
+
+        A token known in part is cut. The end is always new: a reader who is beyond it, because text was lost and
+        written anew, ends as well.
         """
+        reached: Position | None = None
         for event in events:
+            begins_here = reached is not None and reached == self.position  # so that its text need not be measured
+            reached = event.position
             if self.is_ended or (event.position <= self.position and event.type != "done"):
                 continue
-            is_known_in_part = event.type == "token" and _begin_of(event) < self.position.offset
+            is_known_in_part = not begins_here and event.type == "token" and _begin_of(event) < self.position.offset
             fresh = self._rest_of(event) if is_known_in_part else event
             self.position = event.position
             self.is_ended = event.type == "done"

@@ -7,7 +7,7 @@ feeds that have been quiet, so that a reader gets its end even if the one that w
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -19,6 +19,7 @@ from conversations.models import Message
 from conversations.streaming import presence
 from conversations.streaming.announcements import Announcements
 from conversations.streaming.grace import GraceTimes
+from conversations.streaming.joining import Joining
 from conversations.streaming.places import Places
 from conversations.streaming.reader import Reader
 from conversations.streaming.snapshot import Snapshot, statuses
@@ -27,6 +28,7 @@ from foundation.redis import REDIS_UNREACHABLE, connect_async
 from inference import token_stream
 from inference.positions import BEGINNING, Position
 from inference.queue import Place
+from inference.token_stream import StreamedEvent
 
 log = structlog.get_logger(__name__)
 
@@ -67,6 +69,7 @@ class Hub:
         self._watcher = presence.new_watcher()
         self._grace = GraceTimes(self.client, self._watcher)
         self._places = Places(self.client)
+        self._joining = Joining(self.client, self._watcher)
         self._feeds: dict[UUID, Feed] = {}
         self._by_channel: dict[bytes, Feed] = {}
         self._left: set[UUID] = set()
@@ -87,11 +90,15 @@ class Hub:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._grace.close()
+        await self._joining.close()
         await self.client.aclose()
 
     @asynccontextmanager
-    async def reading(self, snapshot: Snapshot) -> AsyncIterator[Reader]:
-        """Attach a reader. When the last one of all processes leaves, the generation has its grace time to live."""
+    async def reading(self, snapshot: Snapshot, *, after: Position = BEGINNING) -> AsyncIterator[Reader]:
+        """Attach a reader who has what stands before a position.
+
+        When the last one of all processes leaves, the generation has its grace time to live.
+        """
         feed = self._feeds.get(snapshot.generation_id)
         if feed is None:
             feed = self._open_feed(snapshot)
@@ -103,7 +110,7 @@ class Hub:
             self._places.forget(feed.generation_id)
             self._places.watch(feed.generation_id, feed.tell_place)
         try:
-            await self._subscribe(feed)
+            reader.missed = await self._join(feed, after)
             yield reader
         finally:
             reader.close()
@@ -125,16 +132,20 @@ class Hub:
         self._places.forget(feed.generation_id)
         self._left.add(feed.generation_id)
 
-    async def _subscribe(self, feed: Feed) -> None:
-        """Return once announcements arrive; if they cannot yet, the reader starts from what is stored, and is told."""
+    async def _join(self, feed: Feed, after: Position) -> Sequence[StreamedEvent] | None:
+        """Return what was published by the time when announcements arrive.
+
+        If they cannot arrive yet, the reader starts from what is stored, and is told.
+        """
         if not feed.is_subscribed.is_set():
             self._announcements.subscribe([token_stream.channel(feed.generation_id)])
         try:
             async with asyncio.timeout(_SUBSCRIBE_SECONDS):
-                await presence.watch(self.client, self._watcher, [feed.generation_id])
                 await feed.is_subscribed.wait()
+                return await self._joining.join(feed.generation_id, after)
         except (*REDIS_UNREACHABLE, TimeoutError) as error:
             log.warning("subscribe_failed", error=type(error).__name__)
+        return None
 
     async def _listen_for_ever(self) -> None:
         while True:

@@ -15,7 +15,8 @@ VALID_SECONDS = 30
 """A web process that has not renewed its sign for so long is dead; what it watched goes on, its readers may return."""
 RENEW_SECONDS = 10
 
-_WATCHED = "watched"
+WATCHED = "watched"
+"""The mark that a reader has ever come."""
 
 
 def new_watcher() -> str:
@@ -29,7 +30,7 @@ async def watch(client: "redis.asyncio.Redis", watcher: str, generation_ids: lis
     until = time.time() + VALID_SECONDS
     for generation_id in generation_ids:
         name = state_key(generation_id)
-        pipeline.hset(name, mapping={watcher: until, _WATCHED: 1})
+        pipeline.hset(name, mapping={watcher: until, WATCHED: 1})
         pipeline.expire(name, settings.STREAM_KEEP_SECONDS)
     await pipeline.execute()
 
@@ -48,4 +49,4 @@ async def is_watched(client: "redis.asyncio.Redis", generation_id: UUID) -> bool
 
 async def was_ever_watched(client: "redis.asyncio.Redis", generation_id: UUID) -> bool:
     """Say whether a reader has ever come."""
-    return bool(await client.hexists(state_key(generation_id), _WATCHED))
+    return bool(await client.hexists(state_key(generation_id), WATCHED))

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from inference.positions import Position
 from inference.queue import Place
-from inference.token_stream import Batch
+from inference.token_stream import Batch, StreamedEvent
 
 MOST_PENDING_BYTES = 256 * 1024
 """More than this is dropped for a reader that is slow; it reads from the token stream again when it gets to it."""
@@ -33,6 +34,8 @@ class Reader:
         self._waiter: asyncio.Future[None] | None = None
         self._alarm: asyncio.TimerHandle | None = None
         self._due = 0.0
+        self.missed: Sequence[StreamedEvent] | None = None
+        """What was published before it heard anything, or the beginning of that; `None` where that is not known."""
         self.has_seen_the_end = False
         """Set by whoever reads, once `done` has come: leaving then starts no grace time."""
 

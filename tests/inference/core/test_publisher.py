@@ -20,7 +20,7 @@ ODD_TEXT = ["\u2028\u0085", "\n", " ", "data: [DONE]", "🤗", "e", "\u0301", '"
 
 
 async def stream_of(client, generation_id, after=BEGINNING):
-    return [event async for event in token_stream.replay(client, generation_id, after)]
+    return [event async for page in token_stream.replay(client, generation_id, after) for event in page]
 
 
 async def publish(client, generation_id, attempt, batch):
