@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from socket import socket
@@ -77,7 +78,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         server_header=False,
     )
     config.load()  # while no event loop runs: what is imported may use the database
+    _keep_what_is_loaded()
     uvloop.run(_serve(config))
+
+
+def _keep_what_is_loaded() -> None:
+    """Have collections of garbage pass over the program itself: each full one took 40 to 100 ms, and no token moved."""
+    gc.collect()
+    gc.freeze()
 
 
 async def _serve(config: uvicorn.Config) -> None:
