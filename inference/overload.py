@@ -2,7 +2,8 @@
 
 Every request asks before anything is written for it. The expected wait is what waits ahead of it, divided by how fast
 the model's replicas end answers. Requests that were let in and are on their way to the queue count as if they waited:
-of five hundred that come at once, each sees the others.
+of five hundred that come at once, each sees the others. Who has more waiting than others of the class waits, and is
+refused, as if all of them had as many.
 
 The longest wait grows with the class, and so does what waits ahead as the class falls: background work is refused
 first, then free users, then plus. The most urgent class is refused only when its own deadline could not be kept.
@@ -53,6 +54,7 @@ class Request:
     """Who comes to the door. `fallback` is the model that may answer instead, or empty."""
 
     generation_id: UUID
+    user_id: UUID
     priority_class: str
     model: str
     fallback: str
@@ -85,6 +87,7 @@ def ask(client: Redis, request: Request) -> Answer:
         request.model,
         STEPS[FALLBACK_MODEL],
         request.fallback,
+        str(request.user_id),
     )
     chosen = model.decode() or None
     if wait_ms < 0:

@@ -46,7 +46,9 @@ def admit(user: User, generation_id: UUID, model: str, options: Mapping[str, Any
     """
     priority_class = user.tier.priority_class
     fallback = current_catalog().find(model).fallback
-    request = overload.Request(generation_id, priority_class, model, fallback, deadline_seconds(priority_class))
+    request = overload.Request(
+        generation_id, user.pk, priority_class, model, fallback, deadline_seconds(priority_class)
+    )
     try:
         answer = overload.ask(shared_client(), request)
     except REDIS_UNREACHABLE as error:

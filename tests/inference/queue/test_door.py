@@ -13,8 +13,8 @@ from tests.inference.core.jobs import URL, make_job, take
 PERMITS = 10
 
 
-def request(priority_class="free", *, model="small", fallback="", generation_id=None):
-    return Request(generation_id or new_id(), priority_class, model, fallback, 120.0)
+def request(priority_class="free", *, model="small", fallback="", generation_id=None, user=None):
+    return Request(generation_id or new_id(), user or new_id(), priority_class, model, fallback, 120.0)
 
 
 def ask(client, priority_class="free", **changes):
@@ -58,6 +58,17 @@ async def test_those_who_come_at_once_see_each_other(sync_client):
     let_in = [each for each in answers if each.model]
     assert len(let_in) == 10, "two seconds of work are waited for, no more"
     assert all(each.expected_wait_seconds > 2 for each in answers[10:])
+
+
+@pytest.mark.usefixtures("full")
+async def test_one_who_has_much_waiting_leaves_room_for_others(sync_client):
+    greedy, other = new_id(), new_id()
+    queue.enqueue(sync_client, [make_job(user=greedy) for _ in range(5)])
+    assert ask(sync_client, user=greedy).model, "alone, one may have all that may wait"
+    queue.enqueue(sync_client, [make_job(user=other)])
+    assert ask(sync_client, user=greedy).model is None
+    assert ask(sync_client, user=other).model
+    assert ask(sync_client, user=new_id()).model
 
 
 @pytest.mark.usefixtures("full")
