@@ -75,6 +75,9 @@ def _first_and_second_run(tmp_path, fleet):
         status, components = readiness(port)
         assert status == 200
         assert set(components) == {"database", "redis", "worker", "celery", "small/1"}
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as page:
+            numbers = page.read().decode()
+        assert all(f'chat_event_loop_lag_seconds_count{{process="{each}"}}' in numbers for each in ("web", "worker"))
 
         with running_stack(data, fleet, other, PORT=str(port + 1)) as another:
             assert another.wait(60) != 0
