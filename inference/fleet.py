@@ -195,7 +195,6 @@ class Fleet:
         """Leave a replica out until a probe, or where it `needs_trial` a real generation, goes well."""
         was_available = state.health.is_available
         state.health.eject(why, asyncio.get_running_loop().time(), needs_trial=needs_trial)
-        self.router.forget(state.replica.url)
         if was_available:
             self._note_news()
             log.warning("replica_ejected", replica=state.replica.url, why=why)
@@ -204,9 +203,11 @@ class Fleet:
 
     def admit(self, state: ReplicaState) -> None:
         """Note that a replica is well."""
-        was_available = state.health.is_available
-        state.health.admit(asyncio.get_running_loop().time())
+        was_available, now = state.health.is_available, asyncio.get_running_loop().time()
+        state.health.admit(now)
         if state.health.is_available and not was_available:
+            if state.health.state(now) is HealthState.SLOW_START:
+                self.router.forget(state.replica.url)
             self._note_news()
             log.info("replica_admitted", replica=state.replica.url)
 

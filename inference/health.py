@@ -20,13 +20,15 @@ class BreakerTimes:
     """How long each step takes, in seconds.
 
     The cool-down doubles from one ejection to the next, up to `longest_cool_down`, and is the first one again after the
-    replica was well for `forgiving`. A full server is left alone for `pause`, doubling up to `longest_pause`.
+    replica was well for `forgiving`. One that was out of reach for a `blip` only has not been started anew, so it has
+    nothing to start slowly for. A full server is left alone for `pause`, doubling up to `longest_pause`.
     """
 
     cool_down: float = 2.0
     longest_cool_down: float = 60.0
     forgiving: float = 120.0
     slow_start: float = 30.0
+    blip: float = 2.0
     pause: float = 0.5
     longest_pause: float = 2.0
 
@@ -51,6 +53,7 @@ class Health:
     needs_trial: bool = False
     _state: HealthState = HealthState.UNKNOWN
     _since: float = 0.0
+    _was_healthy: bool = False
     _cool_down: float = 0.0
     _failed: set[int] = field(default_factory=set)
     _paused_until: float = -math.inf
@@ -83,8 +86,9 @@ class Health:
         """Note a good probe, or a good trial where one was needed."""
         if self.is_available or (self.needs_trial and self._state is not HealthState.HALF_OPEN):
             return
-        first = self._state is HealthState.UNKNOWN
-        self._state, self._since = HealthState.HEALTHY if first else HealthState.SLOW_START, now
+        is_first = self._state is HealthState.UNKNOWN
+        is_blip = self._was_healthy and self._state is HealthState.EJECTED and now - self._since < self.times.blip
+        self._state, self._since = HealthState.HEALTHY if is_first or is_blip else HealthState.SLOW_START, now
         self.why, self.needs_trial = "", False
         self._failed.clear()
 
@@ -115,6 +119,7 @@ class Health:
             self._cool_down = 0.0
         if needs_trial:
             self._cool_down = min(self.times.longest_cool_down, self._cool_down * 2 or self.times.cool_down)
+        self._was_healthy = self._state is HealthState.HEALTHY
         self._state, self._since = HealthState.EJECTED, now
         self.why, self.needs_trial = why, needs_trial or self.needs_trial
 

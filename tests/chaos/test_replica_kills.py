@@ -13,7 +13,8 @@ from tests.inference.fleet.replicas import fleet_of
 
 KILLS = int(os.environ.get("CHAOS_KILLS", "200"))
 SEED = int(os.environ.get("CHAOS_SEED", "20"))
-AT_ONCE = 4
+AT_ONCE = 2
+"""Fewer than there are replicas: one of the three is always there."""
 
 pytestmark = pytest.mark.timeout(1800)
 

@@ -49,7 +49,7 @@ async def test_a_replica_that_says_it_is_not_well_is_not_offered_until_it_is(syn
         one, other = fleet.twins
         one.switch_on("status", path="/health", status=503)
         await until(lambda: offered(fleet).keys() == {other.url})
-        await until(lambda: not read_reports(sync_client)[one.url].is_healthy)
+        await until(lambda: (told := read_reports(sync_client).get(one.url)) and not told.is_healthy)
         assert read_reports(sync_client)[one.url].why
         one.switch_off()
         await until(lambda: offered(fleet).keys() == {one.url, other.url})
@@ -77,7 +77,7 @@ async def test_what_others_ask_of_a_server_counts_as_its_load(sync_client):
         await until(lambda: fleet.state(0).foreign_load == 3)
         loads = {each.url: each.in_flight for each in fleet.fleet.candidates(fleet.model.replicas)}
         assert loads == {fleet.twins[0].url: 3, fleet.twins[1].url: 0}
-        await until(lambda: read_reports(sync_client)[fleet.twins[0].url].foreign_load == 3)
+        await until(lambda: (told := read_reports(sync_client).get(fleet.twins[0].url)) and told.foreign_load == 3)
         for each in from_elsewhere:
             each.cancel()
 
@@ -150,7 +150,8 @@ async def test_a_draining_replica_ends_its_answers_and_gets_no_new_ones(sync_cli
         await fleet.answer("Hello again")
         assert fleet.requests[draining] == 1
         events = await asking
-        await until(lambda: read_reports(sync_client)[fleet.twins[draining].url].state == "draining")
+        url = fleet.twins[draining].url
+        await until(lambda: (told := read_reports(sync_client).get(url)) and told.state == "draining")
     assert text_of(events) == expected_answer(asked)
     assert len(chosen_of(events)) == 1
 

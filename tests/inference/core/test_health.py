@@ -4,7 +4,9 @@ import pytest
 
 from inference.health import BreakerTimes, Health, HealthState
 
-TIMES = BreakerTimes(cool_down=2, longest_cool_down=16, forgiving=100, slow_start=30, pause=0.5, longest_pause=2)
+TIMES = BreakerTimes(
+    cool_down=2, longest_cool_down=16, forgiving=100, slow_start=30, blip=1, pause=0.5, longest_pause=2
+)
 
 
 def healthy(now=0.0):
@@ -58,8 +60,22 @@ def test_an_ejected_replica_has_no_permit_and_is_not_admitted_by_a_probe():
 def test_a_replica_that_was_only_out_of_reach_is_admitted_by_the_next_good_probe():
     health = ejected(needs_trial=False)
     assert not health.is_trial_due(1000, is_needed=True)
-    health.admit(0.1)
-    assert health.state(0.1) is HealthState.SLOW_START
+    health.admit(1.5)
+    assert health.state(1.5) is HealthState.SLOW_START
+
+
+def test_a_replica_that_was_out_of_reach_for_a_moment_only_does_not_start_slowly():
+    health = ejected(needs_trial=False)
+    health.admit(0.9)
+    assert health.state(0.9) is HealthState.HEALTHY
+
+
+def test_a_moment_out_of_reach_does_not_shorten_a_slow_start():
+    health = ejected(needs_trial=False)
+    health.admit(1.5)
+    health.eject("It cannot be reached.", 2, needs_trial=False)
+    health.admit(2.1)
+    assert health.state(2.1) is HealthState.SLOW_START
 
 
 def test_a_good_trial_admits_slowly():

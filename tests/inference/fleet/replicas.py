@@ -33,7 +33,7 @@ QUICK = Pace(
     stall_seconds=0.8,
     first_token_stall_seconds=1.2,
     report_seconds=0.05,
-    breaker=BreakerTimes(cool_down=0.2, longest_cool_down=2, slow_start=1.0, pause=0.02, longest_pause=0.1),
+    breaker=BreakerTimes(cool_down=0.2, longest_cool_down=2, slow_start=1.0, blip=0.0, pause=0.02, longest_pause=0.1),
 )
 NOTHING = Progress("", 0)
 

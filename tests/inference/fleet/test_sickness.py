@@ -207,7 +207,9 @@ async def test_a_replica_that_runs_another_model_than_its_version_names_is_refus
         fleet.catalog = catalog_of(replica_of(twin), **pinned)
         await fleet.until_told(0, "refused")
         assert not fleet.fleet.offers(fleet.model)
-        report = await until(lambda: (told := read_reports(sync_client)[twin.url]).state == "refused" and told)
+        report = await until(
+            lambda: (told := read_reports(sync_client).get(twin.url)) and told.state == "refused" and told
+        )
         assert not report.is_healthy
         wanted, found = (pinned["model_id"], "M") if pinned.get("model_id", "M") != "M" else ("other", sha)
         assert repr(wanted) in report.why
