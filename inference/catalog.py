@@ -1,9 +1,11 @@
 """The fleet as data: which models there are, and which replicas serve each."""
 
+import math
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
-from urllib.parse import urlsplit
+from typing import TypedDict
+from urllib.parse import parse_qsl, urlsplit
 
 from inference.exceptions import InvalidFleet, UnknownModel
 
@@ -21,6 +23,7 @@ class ServerKind(Enum):
 
 
 DEFAULT_PERMITS = 32
+MOST_PERMITS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,7 @@ class Catalog:
 def parse_fleet(text: str, default_alias: str = "") -> Catalog:
     """Read `MODEL_FLEET`: `alias=url,url;alias=url`, where `openai+http://…` is an OpenAI-compatible server.
 
+    An address may end in what the replica is given, `#permits=8&weight=2`: a fragment, which no server is ever told.
     Raise `InvalidFleet`, naming the faulty part.
     """
     models = tuple(_parse_model(part.strip()) for part in text.split(";") if part.strip())
@@ -148,10 +152,35 @@ def _parse_model(part: str) -> Model:
 
 def _parse_replica(address: str) -> Replica:
     is_openai = address.startswith("openai+")
-    url = address.removeprefix("openai+")
+    url, _, given = address.removeprefix("openai+").partition("#")
     if not is_server_address(url):
         raise InvalidFleet(f"MODEL_FLEET: {address!r} is not an address like http://host:port.")
-    return Replica(url.rstrip("/"), ServerKind.OPENAI_COMPATIBLE if is_openai else ServerKind.TGI)
+    kind = ServerKind.OPENAI_COMPATIBLE if is_openai else ServerKind.TGI
+    return Replica(url.rstrip("/"), kind, **_parse_given(address, given))
+
+
+class _Given(TypedDict, total=False):
+    permits: int
+    weight: float
+
+
+def _parse_given(address: str, text: str) -> _Given:
+    given: _Given = {}
+    try:
+        for name, value in parse_qsl(text, keep_blank_values=True, strict_parsing=True) if text else ():
+            match name:
+                case "permits" if 1 <= int(value) <= MOST_PERMITS:
+                    given["permits"] = int(value)
+                case "weight" if 0 < float(value) < math.inf:
+                    given["weight"] = float(value)
+                case _:
+                    raise ValueError(name)
+    except ValueError as error:
+        raise InvalidFleet(
+            f"MODEL_FLEET: {address!r} ends in something else than #permits=8&weight=2: permits are 1 to"
+            f" {MOST_PERMITS:,}, a weight is a number above 0."
+        ) from error
+    return given
 
 
 def _check_kinds(models: tuple[Model, ...]) -> None:

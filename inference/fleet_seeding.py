@@ -8,6 +8,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from foundation.database import DATABASE_UNREACHABLE, in_database
+from inference import catalog
 from inference.catalog import Catalog, parse_fleet
 from inference.exceptions import InvalidFleet
 from inference.models import ModelAlias, ModelVersion, Replica, SeededFleet, VersionWeight
@@ -15,8 +16,8 @@ from inference.stored_catalog import refresh_catalog
 
 log = structlog.get_logger(__name__)
 
-type _Named = dict[str, dict[str, str]]
-"""Alias → address → kind."""
+type _Named = dict[str, dict[str, catalog.Replica]]
+"""Alias → address → what is said of it."""
 
 
 def seed_fleet() -> list[str]:
@@ -79,29 +80,30 @@ def _named_last(last: SeededFleet) -> _Named:
         return {}
 
 
-def _named_in(catalog: Catalog) -> _Named:
-    return {model.alias: {replica.url: replica.kind.value for replica in model.replicas} for model in catalog.models}
+def _named_in(fleet: Catalog) -> _Named:
+    return {model.alias: {replica.url: replica for replica in model.replicas} for model in fleet.models}
 
 
 def _apply(last: _Named, wanted: _Named) -> list[str]:
     done = []
-    for position, (alias, kinds) in enumerate(wanted.items()):
+    for position, (alias, replicas) in enumerate(wanted.items()):
         before = last.get(alias, {})
-        if added := {url: kind for url, kind in kinds.items() if before.get(url) != kind}:
+        if added := [replica for url, replica in replicas.items() if before.get(url) != replica]:
             done += _add(alias, position, added)
-    for alias, kinds in last.items():
-        if gone := kinds.keys() - wanted.get(alias, {}).keys():
+    for alias, replicas in last.items():
+        if gone := replicas.keys() - wanted.get(alias, {}).keys():
             done += _remove(alias, gone)
         if alias not in wanted:
             done += _remove_if_empty(alias)
     return done
 
 
-def _add(alias: str, position: int, kinds: dict[str, str]) -> list[str]:
+def _add(alias: str, position: int, replicas: list[catalog.Replica]) -> list[str]:
     version = _version_of(alias, position)
-    for url, kind in kinds.items():
-        Replica.objects.update_or_create(version=version, url=url, defaults={"kind": kind})
-    return [f"{alias}: {url} is there" for url in kinds]
+    for each in replicas:
+        said = {"kind": each.kind.value, "permits": each.permits, "weight": each.weight}
+        Replica.objects.update_or_create(version=version, url=each.url, defaults=said)
+    return [f"{alias}: {each.url} is there" for each in replicas]
 
 
 def _version_of(name: str, position: int) -> ModelVersion:

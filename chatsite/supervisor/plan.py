@@ -21,6 +21,8 @@ WORKER_DRAIN_SECONDS = 3
 """At Ctrl-C somebody waits; what is not finished by then is continued at the next start."""
 MODEL_NICENESS = 5
 """A model takes every core it gets; the page goes first."""
+MODEL_SEATS = 2
+"""Answers that a local model writes at once. Whoever comes then waits in the product's own queue, which is fair."""
 POSTGRESQL_SETTINGS = {
     # An acknowledged message is on the disk.
     "synchronous_commit": "on",
@@ -59,7 +61,9 @@ class Plan:
     @cached_property
     def environment(self) -> dict[str, str]:
         """What every program of the product is told."""
-        own_fleet = ";".join(f"{model}=http://127.0.0.1:{port}" for model, port in self._model_ports.items())
+        own_fleet = ";".join(
+            f"{model}=http://127.0.0.1:{port}#permits={MODEL_SEATS}" for model, port in self._model_ports.items()
+        )
         return {
             "DATA_DIR": str(self._workspace.data),
             "DATABASE_URL": self.wishes.database_url or self._cluster.url(),
@@ -159,9 +163,10 @@ class Plan:
         )
 
     def _model(self, name: str, port: int) -> Component:
+        options = ("--model", name, "--port", str(port), "--parallel", str(MODEL_SEATS))
         return Component(
             name=name,
-            command=(sys.executable, "-m", "inference.local_server", "--model", name, "--port", str(port)),
+            command=(sys.executable, "-m", "inference.local_server", *options),
             environment={"PYTHONUNBUFFERED": "1", "DATA_DIR": str(self._workspace.data)},
             is_ready=partial(probes.answers, "127.0.0.1", port, "/health"),
             niceness=MODEL_NICENESS,

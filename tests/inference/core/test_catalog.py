@@ -37,6 +37,12 @@ def test_an_address_that_is_named_twice_is_one_replica():
     assert len(parse_fleet("a=http://x,http://x/").models[0].versions[0].replicas) == 1
 
 
+def test_an_address_says_what_its_replica_is_given():
+    first, second = parse_fleet("a=http://x:1#permits=8&weight=2.5,openai+http://y/v1#permits=1").replicas()
+    assert (first.url, first.permits, first.weight) == ("http://x:1", 8, 2.5)
+    assert (second.url, second.permits, second.weight) == ("http://y/v1", 1, 1.0)
+
+
 def test_an_unknown_model_is_refused_with_those_there_are():
     with pytest.raises(UnknownModel) as refused:
         parse_fleet(FLEET).find("huge")
@@ -60,6 +66,12 @@ def test_an_unknown_model_is_refused_with_those_there_are():
         ("small=http://a:x", "'http://a:x'"),
         ("small=http://a:99999", "'http://a:99999'"),
         ("small=http://[::1", "'http://[::1'"),
+        ("small=http://a#permits=0", "'http://a#permits=0'"),
+        ("small=http://a#permits=many", "'http://a#permits=many'"),
+        ("small=http://a#weight=nan", "'http://a#weight=nan'"),
+        ("small=http://a#weight=-1", "'http://a#weight=-1'"),
+        ("small=http://a#permit=1", "'http://a#permit=1'"),
+        ("small=http://a#permits", "'http://a#permits'"),
         ("small=http://a;small=http://b", "small more than once"),
         ("small=http://a;large=openai+http://a", "'http://a' both with and without 'openai+'"),
         (f"{'x' * 101}=http://a", "xxx"),
