@@ -54,13 +54,13 @@ class ReplyWriter:
             return
         if attempt is None:
             return
-        log.info("reply_claimed", attempt=attempt.number, model=attempt.model)
         writer = self.publisher.writer(attempt.generation_id, attempt.number)
         writer.on_fenced = lambda: cancellation.request(Why.FENCED)
         reply = LiveReply(attempt, writer, cancellation)
         self.live.add(reply)
         try:
             async with observed(self.client, job, attempt) as observation:
+                log.info("reply_claimed", attempt=attempt.number, model=attempt.model)
                 await self._see_to_the_end(reply, permit, observation)
         finally:
             self.live.remove(reply)
