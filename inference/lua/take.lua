@@ -69,11 +69,24 @@ local function take_of_unknown_model(alias)
   for rank = 0, LEAST_URGENT do
     local id, came = first(name('waiting', alias, rank))
     if id and now - came >= unknown_ms then
-      hand_out(withdraw(id), nil)
+      local job = withdraw(id)
+      if job then hand_out(job, nil) else redis.call('ZREM', name('waiting', alias, rank), id) end
       return true
     end
   end
   return false
+end
+
+-- Of a job that a full Redis has thrown away; whoever enqueues it again makes it whole.
+local function forget_remains(alias, rank, user, member, id)
+  if id then
+    redis.call('ZREM', name('user', alias, rank, user), id)
+    redis.call('ZREM', name('waiting', alias, rank), id)
+    return
+  end
+  redis.call('ZREM', name('shares', alias, rank), member)
+  redis.call('ZREM', name('turns', alias, rank), member)
+  leave(alias, rank, user)
 end
 
 local function take_next()
@@ -94,8 +107,12 @@ local function take_next()
   local alias, rank = best.alias, best.rank
   local user = string.match(best.member, ' (.+)$')
   local id = redis.call('ZRANGE', name('user', alias, rank, user), 0, 0)[1]
-  local counter = tonumber(redis.call('ZSCORE', name('shares', alias, rank), best.member))
-  local job = withdraw(id)
+  local counter = tonumber(redis.call('ZSCORE', name('shares', alias, rank), best.member)) or 0
+  local job = id and withdraw(id)
+  if not job then
+    forget_remains(alias, rank, user, best.member, id)
+    return true
+  end
   local floor = tonumber(redis.call('HGET', name('floors'), alias .. ':' .. rank)) or 0
   if not best.is_jump and counter > floor then
     redis.call('HSET', name('floors'), alias .. ':' .. rank, string.format('%.0f', counter))

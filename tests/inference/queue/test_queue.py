@@ -97,6 +97,34 @@ async def test_after_all_was_lost_the_queue_begins_anew(client, sync_client):
     assert await take_all(client) == jobs
 
 
+PARTS = ("jobs", "deadlines", "aliases", "user:small:2:*", "waiting:*", "shares:*", "turns:*", "members:*", "state")
+
+
+@pytest.mark.parametrize("part", PARTS)
+async def test_a_job_of_which_a_part_was_lost_can_be_enqueued_again(client, sync_client, part):
+    """A Redis that throws keys away when it is full loses no job for good, and stops no other."""
+    jobs = [make_job(), make_job()]
+    queue.enqueue(sync_client, jobs)
+    for name in sync_client.scan_iter(match=f"*{{queue}}:{part}"):
+        sync_client.delete(name)
+    taken = await take_all(client)
+    queue.enqueue(sync_client, [job for job in jobs if job not in taken])
+    taken += await take_all(client)
+    assert sorted(taken, key=jobs.index) == jobs
+    assert queue.waiting_count(sync_client) == 0
+
+
+@pytest.mark.parametrize("part", PARTS)
+async def test_a_job_of_which_a_part_was_lost_is_made_whole(client, sync_client, part):
+    jobs = [make_job(), make_job()]
+    queue.enqueue(sync_client, jobs)
+    for name in sync_client.scan_iter(match=f"*{{queue}}:{part}"):
+        sync_client.delete(name)
+    queue.enqueue(sync_client, jobs)
+    assert sorted(await take_all(client), key=jobs.index) == jobs
+    assert await take_all(client) == []
+
+
 async def test_taking_leaves_nothing_of_a_job_behind(client, sync_client):
     queue.enqueue(sync_client, [make_job() for _ in range(3)])
     await take_all(client)
