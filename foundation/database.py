@@ -1,8 +1,10 @@
 """The one way from async code to the ORM, and back with the connection given up."""
 
+import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
+from functools import partial
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
@@ -27,7 +29,9 @@ async def in_database[**P, T](function: Callable[P, T], *args: P.args, **kwargs:
 
     Its connection goes back to the pool (or stays for the thread's next call, where there is no pool) whatever happens.
     """
-    return await sync_to_async(_with_a_connection, thread_sensitive=False, executor=_threads)(function, *args, **kwargs)
+    # `sync_to_async` would do, at some 40 us more a call: it looks for much that is not here.
+    call = partial(_with_a_connection, function, *args, **kwargs)
+    return await asyncio.get_running_loop().run_in_executor(_threads, copy_context().run, call)
 
 
 def keep_threads() -> None:
