@@ -139,7 +139,7 @@ class Fleet:
     def capacity(self) -> dict[str, int]:
         """Return how many requests each model could have at once, by alias; full ones and waiting ones count too."""
         return {
-            model.alias: sum(state.replica.permits for state in self.of(model) if state.is_available)
+            model.alias: sum(state.most_permits for state in self.of(model) if state.is_available)
             for model in self.catalog.models
         }
 
@@ -156,7 +156,7 @@ class Fleet:
             Candidate(
                 state.replica.url,
                 max(state.in_flight, self.held(state.replica.url)) + state.foreign_load,
-                permits if is_spared else state.replica.permits,
+                permits if is_spared else state.most_permits,
                 state.replica.weight,
             )
             for state, permits in usable

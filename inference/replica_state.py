@@ -52,9 +52,15 @@ class ReplicaState:
         """Whether it may be given a request at all, be it full or not."""
         return self.health.is_available and not self.refused and not self.replica.is_draining
 
+    @property
+    def most_permits(self) -> int:
+        """How many requests it may ever have at once: what it is given, and no more than it says that it takes."""
+        told = self.info.max_concurrent_requests if self.info else None
+        return min(self.replica.permits, told) if told else self.replica.permits
+
     def permits_now(self, now: float) -> int:
         """Return how many requests it may have at once: fewer while it starts slowly, none while it must be left."""
-        return self.health.permits(self.replica.permits, now) if self.is_available else 0
+        return self.health.permits(self.most_permits, now) if self.is_available else 0
 
     def reported_state(self, now: float) -> str:
         """Return the one word that says most about it."""

@@ -220,3 +220,9 @@ async def test_the_speed_of_a_replica_is_told(sync_client):
         await until(lambda: (told := read_reports(sync_client).get(twin.url)) and told.tokens_per_second > 10)
         assert read_reports(sync_client)[twin.url].in_flight == 1
         await asking
+
+
+async def test_a_replica_is_never_given_more_than_it_says_that_it_takes():
+    async with replicas(1, None, permits=3) as fleet:
+        await until(lambda: offered(fleet) == {fleet.twins[0].url: 3})
+        assert fleet.fleet.capacity() == {"small": 3}
