@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import pytest_asyncio
+from prometheus_client import REGISTRY
 
 from foundation.redis import connect_async
 from inference.answer_cache import MOST_CHARACTERS, AnswerCache, KnownAnswer, Source, digest_of
@@ -37,6 +38,18 @@ async def test_what_was_kept_is_found(cache):
 
 async def test_what_was_not_kept_is_not_found(cache):
     assert await cache.find(DIGEST) is None
+
+
+async def test_lookups_are_counted_by_what_they_found(cache):
+    before = [lookups(result) for result in ("hit", "miss")]
+    await cache.find(DIGEST)
+    await cache.keep(DIGEST, ANSWER)
+    await cache.find(DIGEST)
+    assert [lookups(result) for result in ("hit", "miss")] == [count + 1 for count in before]
+
+
+def lookups(result):
+    return REGISTRY.get_sample_value("chat_answer_cache_lookups_total", {"result": result}) or 0
 
 
 async def test_without_a_time_to_keep_nothing_is_kept_or_found(cache, client):
