@@ -15,7 +15,6 @@ import structlog
 
 from foundation.redis import REDIS_UNREACHABLE, key
 from inference import metrics
-from inference import metrics
 from inference.messages import ChatMessage, SamplingOptions
 
 log = structlog.get_logger(__name__)
