@@ -1,12 +1,13 @@
 """How the numbers of this machine's processes are told: as text, or by a small server of a process's own."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import prometheus_client
 import structlog
 from django.conf import settings
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 
 log = structlog.get_logger(__name__)
@@ -46,5 +47,21 @@ def _registry() -> CollectorRegistry:
     if not settings.METRICS_DIRECTORY:
         return prometheus_client.REGISTRY
     registry = CollectorRegistry()
-    MultiProcessCollector(registry, path=settings.METRICS_DIRECTORY)  # type: ignore[no-untyped-call]
+    _SharedNumbers(registry, path=settings.METRICS_DIRECTORY)  # type: ignore[no-untyped-call]
     return registry
+
+
+class _SharedNumbers(MultiProcessCollector):
+    """Passes over a file that a process has made and not yet written to, or was killed before it could."""
+
+    def collect(self) -> Iterable[Metric]:
+        files = [str(each) for each in Path(settings.METRICS_DIRECTORY).glob("*.db") if _is_written(each)]
+        merged: Iterable[Metric] = self.merge(files)  # type: ignore[no-untyped-call]
+        return merged
+
+
+def _is_written(path: Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except FileNotFoundError:
+        return False  # its process has just ended

@@ -97,6 +97,12 @@ def test_the_web_process_tells_what_the_worker_has_counted(transactional_db, tmp
     assert told["chat_event_loop_lag_seconds_count", ("process", "worker")] > 0
 
 
+def test_a_file_without_a_number_spoils_nothing(directory):
+    count_in_a_process(directory)
+    (directory / "counter_1.db").touch()
+    assert numbers(exposition())[STOPPED] == 3
+
+
 async def test_a_process_that_has_ended_leaves_its_counts_and_takes_its_state_along(plan, tmp_path):
     directory = plan.environment["PROMETHEUS_MULTIPROC_DIR"]
     worker = next(component for component in plan.servers() if component.name == "worker")
