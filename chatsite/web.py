@@ -17,6 +17,8 @@ from foundation import event_loop
 PING_SECONDS = 20.0
 """Pings keep a quiet WebSocket open through proxies."""
 PONG_SECONDS = 30.0
+KEEP_ALIVE_SECONDS = 75
+"""Longer than proxies keep a connection: who closes it first must not be the one to whom a request is on its way."""
 MOST_SOCKET_MESSAGE_BYTES = 65_536
 GRACE_SECONDS = 3.5
 """How long requests that have begun may go on once the process is told to stop."""
@@ -70,6 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         ws_ping_interval=PING_SECONDS,
         ws_ping_timeout=PONG_SECONDS,
         ws_per_message_deflate=False,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
         lifespan="off",
         log_config=None,
         access_log=False,
