@@ -22,10 +22,12 @@ def main(arguments: Sequence[str]) -> None:
     with running_product([TwinSettings(permits=2 * load.permits)], permits=load.permits) as product:
         groups = [Group(len(load.moments(crowd)), crowd.users, crowd.priority_class) for crowd in CROWDS]
         accounts = dict(zip(CROWDS, product.make_accounts(*groups), strict=True))
+        before = product.read_meter().cpu_seconds
         sendings = uvloop.run(send_all(product.port, load, accounts))
+        used = {part: seconds - before[part] for part, seconds in product.read_meter().cpu_seconds.items()}
         described["load average at the end"] = f"{os.getloadavg()[0]:.1f}"
         seen = product.twins[0].report()
-    text = f"{report.described(described)}\n{overload_figures.of(load, sendings, seen)}"
+    text = f"{report.described(described)}\n{overload_figures.of(load, sendings, seen, used)}"
     print(text)
     if options.write:
         report.write_between_markers(DOCUMENT, text, "overload")

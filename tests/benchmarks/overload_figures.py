@@ -15,12 +15,14 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def of(load: Load, sendings: Sequence[Sending], seen: Mapping[str, Any]) -> str:
-    """Return the figures as Markdown."""
+def of(load: Load, sendings: Sequence[Sending], seen: Mapping[str, Any], cpu_seconds: Mapping[str, float]) -> str:
+    """Return the figures as Markdown. `seen` is the model server's report."""
     window = _Window(load, sendings)
     rows = [_row(crowd.name, [each for each in sendings if each.crowd == crowd], window) for crowd in CROWDS]
     rows.append(_row("all", sendings, window))
-    return "\n".join([*_summary(sendings, window, seen), "", report.plain_table(_COLUMNS, rows)])
+    return "\n".join(
+        [*_summary(sendings, window, seen), _cores(load, cpu_seconds), "", report.plain_table(_COLUMNS, rows)]
+    )
 
 
 class _Window:
@@ -51,6 +53,10 @@ def _summary(sendings: Sequence[Sending], window: _Window, seen: Mapping[str, An
         f"- failed or timed out after admission: {sum(not each.is_useful for each in admitted)}",
         f"- requests that reached the model server: {_chats(seen)}, for {len(admitted)} messages that were admitted",
     ]
+
+
+def _cores(load: Load, cpu_seconds: Mapping[str, float]) -> str:
+    return "- cores in use: " + ", ".join(f"{part} {used / load.seconds:.2f}" for part, used in cpu_seconds.items())
 
 
 def _chats(seen: Mapping[str, Any]) -> int:
