@@ -48,7 +48,7 @@ class KnownAnswer:
 
 def digest_of(source: Source, messages: Sequence[ChatMessage], options: SamplingOptions, *, scope: str) -> str:
     """Return what an answer is known by: everything that it depends on, and among whom it may be shared."""
-    parts = (scope, asdict(source), [asdict(message) for message in messages], asdict(options))
+    parts = (scope, asdict(source), [message._asdict() for message in messages], asdict(options))
     return sha256(orjson.dumps(parts)).hexdigest()
 
 

@@ -1,14 +1,13 @@
 """What is said to a model: chat messages and the options of one request."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 type Role = Literal["system", "user", "assistant", "tool"]
 
 
-@dataclass(frozen=True, slots=True)
-class ChatMessage:
-    """One message of a prompt, as the chat template sees it."""
+class ChatMessage(NamedTuple):
+    """One message of a prompt, as the chat template sees it. A tuple, because a long prompt has thousands."""
 
     role: Role
     content: str

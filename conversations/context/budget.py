@@ -1,6 +1,6 @@
 """Keeps a prompt within the model's window."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from conversations.exceptions import ContentTooLong
@@ -10,7 +10,10 @@ type CountTokens = Callable[[Sequence[ChatMessage]], Awaitable[int]]
 
 LEAST_ANSWER_TOKENS = 64
 """An answer gets at least this much room, however long the prompt."""
+MOST_HISTORY_BYTES = 4 * 1024 * 1024
+"""More of a conversation than this is never read."""
 _TEMPLATE_BYTES_PER_MESSAGE = 64
+_MOST_BYTES_PER_TOKEN = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,17 @@ async def fit(
             param="content",
         )
     return Prompt(kept, min(answer_tokens, window_tokens - used), is_trimmed=dropped > 0)
+
+
+def most_history_bytes(windows: Iterable[int | None]) -> int:
+    """Return how much of a conversation is worth reading, where its prompt may go to any of these windows.
+
+    More does not fit, unless tokens are longer than words; then the beginning is left out, and said to be.
+    """
+    known = [window or 0 for window in windows]
+    if not known or not all(known):
+        return MOST_HISTORY_BYTES
+    return min(MOST_HISTORY_BYTES, max(known) * _MOST_BYTES_PER_TOKEN)
 
 
 def _most_tokens(messages: Sequence[ChatMessage]) -> int:

@@ -144,7 +144,7 @@ class Answer:
             messages = (*messages, ChatMessage("assistant", progress.text))
         return await fit(
             messages,
-            window_tokens=_window_tokens(state),
+            window_tokens=window_tokens_of(state),
             answer_tokens=max(1, self._most_answer_tokens(state) - progress.decoded_tokens),
             count=state.server.count_tokens,
         )
@@ -241,7 +241,8 @@ def _version_of(state: ReplicaState) -> str:
     return state.version.name if is_pinned or state.info is None else state.info.model_id
 
 
-def _window_tokens(state: ReplicaState) -> int | None:
+def window_tokens_of(state: ReplicaState) -> int | None:
+    """Return how many tokens a replica reads and writes at most; `None` where nobody says."""
     told = state.info.max_total_tokens if state.info else None
     return min((tokens for tokens in (state.version.context_tokens, told) if tokens), default=None)
 

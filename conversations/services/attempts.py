@@ -13,6 +13,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts import usage
+from conversations.context.budget import MOST_HISTORY_BYTES
 from conversations.models import Generation, Message
 from conversations.services.outcomes import Outcome
 from inference.jobs import Job, estimated_tokens
@@ -20,8 +21,6 @@ from inference.messages import ChatMessage, Role
 
 MOST_ATTEMPTS = 5
 """A generation that has taken this many workers down with it is given up."""
-MOST_PATH_BYTES = 4 * 1024 * 1024
-"""More than any model's window holds; a longer conversation is read from its end."""
 _BYTES_PER_MESSAGE = 64
 _SWEEP_COUNT = 500
 _FORGOTTEN_SECONDS = 2
@@ -156,7 +155,7 @@ class Attempt:
     is_overdue: bool
 
 
-def claim(generation_id: UUID, *, most_bytes: int = MOST_PATH_BYTES) -> Attempt | None:
+def claim(generation_id: UUID, *, most_bytes: int = MOST_HISTORY_BYTES) -> Attempt | None:
     """Take a queued generation, and read what led to it; `None` for one that is not queued (any more).
 
     Messages are read from the newest back until they have `most_bytes`.

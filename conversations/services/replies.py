@@ -8,9 +8,10 @@ import structlog
 from django.conf import settings
 
 from conversations.broadcasts import broadcast
+from conversations.context.budget import most_history_bytes
 from conversations.exceptions import ContentTooLong
 from conversations.services import attempts, generations
-from conversations.services.answering import Answer
+from conversations.services.answering import Answer, window_tokens_of
 from conversations.services.attempts import Attempt
 from conversations.services.known_answers import KnownAnswers
 from conversations.services.live_replies import LiveReplies, LiveReply
@@ -46,8 +47,9 @@ class ReplyWriter:
     cache: AnswerCache
 
     async def __call__(self, job: Job, cancellation: Cancellation, permit: Permit) -> None:
+        most_bytes = most_history_bytes(map(window_tokens_of, self.fleet.states.values()))
         try:
-            attempt = await in_database(attempts.claim, job.generation_id)
+            attempt = await in_database(attempts.claim, job.generation_id, most_bytes=most_bytes)
         except DATABASE_UNREACHABLE as error:
             # It is still queued there; the sweeper brings it back.
             log.warning("claim_failed", error=type(error).__name__)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations.context.budget import LEAST_ANSWER_TOKENS, fit
+from conversations.context.budget import LEAST_ANSWER_TOKENS, MOST_HISTORY_BYTES, fit, most_history_bytes
 from conversations.exceptions import ContentTooLong
 from inference.messages import ChatMessage
 
@@ -117,3 +117,13 @@ def test_a_long_answer_is_shortened_before_history_is_left_out():
     prompt = fitted(messages, window_tokens=1000, answer_tokens=900)
     assert prompt.messages == messages
     assert prompt.max_new_tokens == 1000 - tokens_of(messages)
+
+
+def test_as_much_is_read_as_may_fit_into_the_largest_window():
+    assert most_history_bytes([1000, 4000]) == 16 * 4000
+    assert most_history_bytes([10**9]) == MOST_HISTORY_BYTES
+
+
+@pytest.mark.parametrize("windows", [[], [None], [1000, None]])
+def test_where_a_window_is_unknown_as_much_is_read_as_ever_is(windows):
+    assert most_history_bytes(windows) == MOST_HISTORY_BYTES
