@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from conversations.context.assemble import assemble
 from conversations.models import Conversation
 from conversations.services.attempts import Attempt
 from conversations.services.outcomes import Outcome
-from foundation.database import in_database
+from foundation.database import DATABASE_UNREACHABLE, in_database
 from inference.answer_cache import AnswerCache, KnownAnswer, Source, digest_of
 from inference.catalog import Model
 from inference.fleet import Fleet
@@ -43,14 +44,20 @@ class KnownAnswers:
         self, prompt: Sequence[ChatMessage], options: SamplingOptions, fleet: Fleet, model: Model
     ) -> KnownAnswer | None:
         """Return what the version that this conversation gets has answered before, if that may be given here."""
-        if not self.cache.is_on or options.temperature != 0 or not _is_context_free(self.attempt):
+        if not self.cache.is_on or options.temperature != 0 or not _is_context_free(self.attempt, prompt):
             return None
-        scope = await in_database(_scope_of, self.attempt.conversation_id)
-        source = _source_for(self.attempt.conversation_id, fleet, model)
+        scope = await self._scope()
         if scope is None:
             return None
         self._shared = _Shared(scope, tuple(prompt), options)
+        source = _source_for(self.attempt.conversation_id, fleet, model)
         return await self.cache.find(self._shared.digest(source)) if source else None
+
+    async def _scope(self) -> str | None:
+        try:
+            return await in_database(_scope_of, self.attempt.conversation_id)
+        except DATABASE_UNREACHABLE:
+            return None  # the answer is written without it
 
     def keep_nothing(self) -> None:
         """The answer came about in a way that others need not share."""
@@ -64,9 +71,10 @@ class KnownAnswers:
             await self.cache.keep(self._shared.digest(source), known)
 
 
-def _is_context_free(attempt: Attempt) -> bool:
-    """Whether this is the first thing said, under no instructions but the site's, and nobody has begun to answer."""
-    return attempt.number == 1 and len(attempt.path) == 1 and not attempt.is_path_cut and not attempt.instructions
+def _is_context_free(attempt: Attempt, prompt: Sequence[ChatMessage]) -> bool:
+    """Whether the prompt is the first thing said, under the instructions of the site, and holds nothing else."""
+    is_first = attempt.number == 1 and len(attempt.path) == 1 and not attempt.is_path_cut
+    return is_first and tuple(prompt) == assemble(attempt.path, instructions="")
 
 
 def _scope_of(conversation_id: UUID) -> str | None:
