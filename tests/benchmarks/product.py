@@ -195,6 +195,7 @@ def _environment(data: Path, port: int) -> dict[str, str]:
         "HTTPS": "false",
         "SECRET_KEY": secrets.token_urlsafe(64),
         "ALLOWED_HOSTS": "127.0.0.1",
+        "INFERENCE_WORKERS": "1",
         "WORKER_CONCURRENCY": str(MOST_STREAMS),
     }
 

@@ -110,6 +110,7 @@ def running_stack(data: Path, log: Path, **environment: str) -> Iterator[Stack]:
     twin.start()
     port = free_port()
     wishes = {"DATA_DIR": str(data), "PORT": str(port), "MODEL_FLEET": f"small={twin.url}", "MAX_ANSWER_TOKENS": "8192"}
+    wishes["INFERENCE_WORKERS"] = "1"  # `pid_of` knows one of each part
     with log.open("wb") as output:
         supervisor = subprocess.Popen(
             [sys.executable, "manage.py", "run_all"],
