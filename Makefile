@@ -31,7 +31,7 @@ format: ## format the code
 	@.venv/bin/ruff check --fix .
 	@npm run --silent format
 
-bench: ## measure the added delays against the model server's twin
+bench: ## measure the added delays; ARGS="cancels", overload, known_answers or warmth measure other promises
 	@scripts/set-up test
 	$(PYTHON) -m tests.benchmarks $(ARGS)
 
