@@ -12,6 +12,9 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="generation",
             name="notices",
-            field=models.JSONField(default=list, help_text="Codes of what the answer does without, under load."),
+            # The database has a default too: while a new version is rolled out, the old one still inserts.
+            field=models.JSONField(
+                db_default=[], default=list, help_text="Codes of what the answer does without, under load."
+            ),
         ),
     ]

@@ -37,7 +37,9 @@ class Generation(models.Model):
     model_version = models.CharField(max_length=200, blank=True)
     replica = models.CharField(max_length=200, blank=True)
     options = models.JSONField(default=dict, help_text="max_tokens, temperature, top_p, seed, stop.")
-    notices = models.JSONField(default=list, help_text="Codes of what the answer does without, under load.")
+    notices = models.JSONField(
+        default=list, db_default=[], help_text="Codes of what the answer does without, under load."
+    )
     is_background = models.BooleanField(default=False, help_text="Goes on when nobody watches.")
     cancel_requested_at = models.DateTimeField(null=True, blank=True)
     queued_at = models.DateTimeField(default=timezone.now)
