@@ -7,18 +7,14 @@ from contextvars import ContextVar, copy_context
 from functools import partial
 
 from asgiref.sync import sync_to_async
-from django.conf import settings
 from django.db import close_old_connections, connection
 from django.db.utils import InterfaceError, OperationalError
 
 _LEAST_THREADS = 8
 _threads = ThreadPoolExecutor(max_workers=_LEAST_THREADS, thread_name_prefix="database")
-_request_threads = ThreadPoolExecutor(
-    # With those above as many as there are connections in the pool: more would not wait for one, but fail.
-    max_workers=max(_LEAST_THREADS, settings.DATABASE_POOL_SIZE - _LEAST_THREADS),
-    thread_name_prefix="request",
-)
-
+_REQUEST_THREADS = 64
+"""More than there are connections: some requests wait for an end and give theirs back meanwhile."""
+_request_threads = ThreadPoolExecutor(max_workers=_REQUEST_THREADS, thread_name_prefix="request")
 _keeps_threads = ContextVar("keeps_threads", default=False)
 
 DATABASE_UNREACHABLE = (OperationalError, InterfaceError)

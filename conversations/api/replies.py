@@ -4,12 +4,14 @@ The reply is followed by an async view, so that Django's own handler notices at 
 before it (authentication, limits, validation, the transaction) is a synchronous REST framework view.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from functools import wraps
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.urls import path
@@ -40,6 +42,10 @@ _IDEMPOTENCY_KEY = OpenApiParameter(
 _RESPONSES = {(200, STREAM_TYPE): EVENT_STREAM, (200, "application/json"): WholeReplySerializer}
 _FAILURES: dict[str, type[DomainError]] = {each.code: each for each in (ContentTooLong, InvalidRequest, NoCapacity)}
 _TRY_AGAIN_SECONDS = 5
+
+_PLACES = asyncio.Semaphore(max(8, settings.DATABASE_POOL_SIZE - 8))
+"""Requests that begin a reply at the same moment. More of them than the pool has connections to spare would not wait
+their turn but fail."""
 
 
 class ReplyBegun(HttpResponse):
@@ -122,7 +128,8 @@ def followed(view: Callable[..., HttpResponseBase]) -> Callable[..., Any]:
     @wraps(view)
     @csrf_exempt  # the REST framework's authentication checks it where a session cookie is used
     async def asynchronous(request: HttpRequest, **ids: UUID) -> HttpResponseBase:
-        response = await in_request_thread(view, request, **ids)
+        async with _PLACES:
+            response = await in_request_thread(view, request, **ids)
         if not isinstance(response, ReplyBegun):
             return response
         if response.is_streamed:
