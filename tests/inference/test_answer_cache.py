@@ -70,7 +70,7 @@ async def test_without_a_time_to_keep_nothing_is_kept_or_found(cache, client):
         digest_of(SOURCE, PROMPT[1:], OPTIONS, scope="free"),
         digest_of(SOURCE, (ChatMessage("system", "Be long."), PROMPT[1]), OPTIONS, scope="free"),
         digest_of(SOURCE, (PROMPT[0], ChatMessage("user", "What is a prime number? ")), OPTIONS, scope="free"),
-        digest_of(SOURCE, (PROMPT[0], replace(PROMPT[1], role="system")), OPTIONS, scope="free"),
+        digest_of(SOURCE, (PROMPT[0], PROMPT[1]._replace(role="system")), OPTIONS, scope="free"),
         digest_of(SOURCE, PROMPT, replace(OPTIONS, max_new_tokens=255), scope="free"),
         digest_of(SOURCE, PROMPT, replace(OPTIONS, temperature=0.1), scope="free"),
         digest_of(SOURCE, PROMPT, replace(OPTIONS, top_p=0.9), scope="free"),

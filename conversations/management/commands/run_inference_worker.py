@@ -1,6 +1,7 @@
 """Runs an inference worker: joins `inference.worker`, which knows no conversation, with the writing of replies."""
 
 import asyncio
+import gc
 import signal
 from typing import Any
 
@@ -36,7 +37,10 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             with metrics.served(settings.WORKER_METRICS_HOST, settings.WORKER_METRICS_PORT):
-                uvloop.run(self._work())
+                # Collections of garbage pass over the program itself: each full one stopped every answer for 40 to 100 ms.
+        gc.collect()
+        gc.freeze()
+        uvloop.run(self._work())
         except InvalidFleet as error:
             self.stderr.write(error.message)
             raise SystemExit(2) from error
