@@ -37,10 +37,10 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             with metrics.served(settings.WORKER_METRICS_HOST, settings.WORKER_METRICS_PORT):
-                # Collections of garbage pass over the program itself: each full one stopped every answer for 40 to 100 ms.
-        gc.collect()
-        gc.freeze()
-        uvloop.run(self._work())
+                # Collections of garbage pass over the program itself: each full one stopped every answer for 40 ms.
+                gc.collect()
+                gc.freeze()
+                uvloop.run(self._work())
         except InvalidFleet as error:
             self.stderr.write(error.message)
             raise SystemExit(2) from error
