@@ -89,8 +89,12 @@ class Model:
 
     @property
     def replicas(self) -> tuple[Replica, ...]:
-        """Every replica of every version, once."""
-        return tuple(dict.fromkeys(replica for version in self.versions for replica in version.replicas))
+        """Every replica of every version; one that serves several of them once, as the first describes it."""
+        found: dict[str, Replica] = {}
+        for version in self.versions:
+            for replica in version.replicas:
+                found.setdefault(replica.url, replica)
+        return tuple(found.values())
 
 
 @dataclass(frozen=True, slots=True)

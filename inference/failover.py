@@ -194,14 +194,15 @@ async def _find_place(answer: _Answer, patience_seconds: float) -> ReplicaState:
     fleet = answer.fleet
     while True:
         model = fleet.current(answer.model)
-        offered = _offered(answer, model)
-        for offers in offered:
+        offers = _offers(answer, model)
+        if offers:
+            # All in one call: a place that was reserved at the last of them is not given up to look at the first.
             url = await answer.permit.exchange(offers)
             if url is not None and (state := fleet.states.get(url)) is not None:
                 return state
         if answer.is_hopeless(patience_seconds):
             raise answer.last_error or Unreachable(f"no replica of {model.alias} is available")
-        if offered:
+        if offers:
             with fleet.waiting_for_a_place(model):
                 await answer.pause(_LONGEST_WAIT_SECONDS)
         else:
@@ -210,9 +211,9 @@ async def _find_place(answer: _Answer, patience_seconds: float) -> ReplicaState:
             answer.failed.clear()
 
 
-def _offered(answer: _Answer, model: Model) -> list[list[Offer]]:
-    """Return for each version that can be asked now its replicas, best first."""
-    fleet, offered = answer.fleet, []
+def _offers(answer: _Answer, model: Model) -> list[Offer]:
+    """Return the replicas that can be asked now, version by version, of each the best first."""
+    fleet, offers = answer.fleet, []
     for version in versions_in_order(model, answer.conversation_key):
         candidates = fleet.candidates(version.replicas, without=frozenset(answer.failed))
         permits = {each.url: each.permits for each in candidates}
@@ -220,9 +221,8 @@ def _offered(answer: _Answer, model: Model) -> list[list[Offer]]:
         # Where the best are full, the place that was reserved with the job is still there.
         if (held := answer.permit.url) in permits and held not in urls:
             urls.append(held)
-        if urls:
-            offered.append([Offer(url, permits[url]) for url in urls])
-    return offered
+        offers += [Offer(url, permits[url]) for url in urls]
+    return offers
 
 
 async def _from_one(state: ReplicaState, build: BuildRequest, answer: _Answer) -> AsyncGenerator[StreamEvent | Chosen]:

@@ -3,14 +3,17 @@
 import asyncio
 
 from foundation.redis import connect_async
-from inference.catalog import Catalog, Model, ModelVersion
+from inference import queue
+from inference.catalog import Catalog, Model, ModelVersion, Replica, ServerKind
 from inference.exceptions import InvalidFleet
 from inference.fleet_reports import read_reports, read_reports_async, write_report
+from inference.permits import Offer
 from inference.server_load import ServerLoad
 from inference.testing.answers import expected_answer
 from inference.testing.running import running_twin
 from inference.testing.settings import TwinSettings
 from inference.watch import Watch
+from tests.inference.core.jobs import make_job, take, take_one
 from tests.inference.core.waiting import until
 from tests.inference.fleet.replicas import (
     catalog_of,
@@ -184,6 +187,38 @@ async def test_a_conversation_keeps_its_version_and_the_other_version_stands_in(
         await go_dark(next(twin for twin in twins if twin.url == first.replica.url))
         (other,) = chosen_of(await fleet.answer("Hello", conversation_key=b"one"))
         assert other.version.name != first.version.name
+
+
+async def test_a_reserved_place_is_kept_while_a_version_that_is_preferred_has_none(client, sync_client):
+    async with twins_of(2) as twins, fleet_of(*twins) as fleet:
+        versions = tuple(ModelVersion(f"v{n}", (replica_of(twin, permits=1),)) for n, twin in enumerate(twins))
+        fleet.catalog = Catalog((Model("small", versions),), "small")
+        await until(lambda: set(offered(fleet).values()) == {1})
+        (first,) = chosen_of(await fleet.answer("Hello", conversation_key=b"one"))
+        (other,) = offered(fleet).keys() - {first.replica.url}
+        queue.enqueue(sync_client, [make_job() for _ in range(3)])
+        preferred = await take_one(client, {"small": (Offer(first.replica.url, 1),)})
+        reserved = (await take(client, {"small": (Offer(other, 1),)}, worker=fleet.permits.worker))[0]
+        async with client.pubsub(ignore_subscribe_messages=True) as woken:
+            await woken.subscribe(queue.wake_channel())
+            (chosen,) = chosen_of(await fleet.answer("Hello", job=reserved, conversation_key=b"one"))
+            await client.publish(queue.wake_channel(), "last")
+            heard = await heard_until(woken, b"last")
+    assert (preferred.permit_url, chosen.replica.url) == (first.replica.url, other)
+    assert len(heard) == 1, "only the end of the answer made room for the third job"
+
+
+async def heard_until(channel, last):
+    heard = []
+    async with asyncio.timeout(5):
+        while (message := await channel.get_message(timeout=5)) is None or message["data"] != last:
+            heard += [message] if message else []
+    return heard
+
+
+def test_a_server_of_two_versions_is_one_replica():
+    one, again = Replica("http://one", ServerKind.TGI, permits=4), Replica("http://one", ServerKind.TGI, permits=8)
+    assert Model("small", (ModelVersion("v0", (one,)), ModelVersion("v1", (again,)))).replicas == (one,)
 
 
 async def test_an_answer_under_way_that_needs_a_place_comes_before_new_ones():

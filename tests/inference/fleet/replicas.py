@@ -3,8 +3,6 @@
 import asyncio
 import json
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from datetime import UTC, datetime, timedelta
-from uuid import uuid4
 
 from foundation.redis import connect_async
 from inference.catalog import Catalog, Model, ModelVersion, Replica, ServerKind
@@ -12,13 +10,13 @@ from inference.events import Piece
 from inference.failover import Chosen, Progress, stream_answer
 from inference.fleet import Pace
 from inference.health import BreakerTimes
-from inference.jobs import Job
 from inference.messages import ChatMessage, ChatRequest, SamplingOptions
 from inference.open_fleet import open_fleet
 from inference.permits import Permits
 from inference.testing.running import running_twin
 from inference.testing.settings import TwinSettings
 from inference.tgi.transport import Timeouts
+from tests.inference.core.jobs import make_job
 from tests.inference.core.waiting import until
 
 SHORT = Timeouts(connect_seconds=1, read_seconds=0.5, first_token_seconds=0.5, token_seconds=0.5)
@@ -76,10 +74,12 @@ class Replicas:
     async def until_told(self, number, state, *, seconds=10.0):
         await until(lambda: self.told(number) == state, seconds=seconds)
 
-    async def answer(self, asked, *, so_far=NOTHING, patience_seconds=5.0, max_new_tokens=100, events=None, **place):
+    async def answer(
+        self, asked, *, job=None, so_far=NOTHING, patience_seconds=5.0, max_new_tokens=100, events=None, **place
+    ):
         """Return every event of one answer; `events` keeps those that came before an error.
 
-        `place` may have `prefix`, `hint` and `conversation_key`.
+        `job` is one that was taken with a permit. `place` may have `prefix`, `hint` and `conversation_key`.
         """
         events = [] if events is None else events
 
@@ -89,8 +89,7 @@ class Replicas:
                 messages.append(ChatMessage("assistant", progress.text))
             return ChatRequest(tuple(messages), SamplingOptions(max_new_tokens), "request-1")
 
-        deadline = datetime.now(UTC) + timedelta(minutes=1)
-        permit = self.permits.open(Job(uuid4(), "free", self.model.alias, uuid4(), deadline))
+        permit = self.permits.open(job or make_job(model=self.model.alias))
         answer = stream_answer(
             self.fleet,
             self.model,
