@@ -5,7 +5,7 @@
 --   shares    sorted set: every user with a waiting job, by the tokens that were written for them; equals by turn
 --   turns     the same members, by when the user's turn began to be due: when they came, or were last served
 --   members   hash: user -> member of the two sets above, a number that grows and then the user
---   counters  sorted set: user -> tokens; also of users with nothing waiting, while it matters
+--   counters  sorted set: user -> tokens; also of users with nothing waiting, all of whom are forgiven once an hour
 --   user:…    sorted set: one user's jobs, in the order in which they came
 --   door      sorted set: requests that were let in and are on their way here, by when that is forgotten
 -- Of each replica there is `permits`, of each model `running`: who holds a permit, by when it runs out.
@@ -17,6 +17,7 @@ local KEEP_SECONDS = 3600
 local MOST_CORRECTION = 1000000
 local SUPPOSED_SERVICE_MS = 5000
 local REPORT_MS = 5000
+local RENEWAL_MS = 2000
 
 local function name(...) return table.concat({base, ...}, ':') end
 
@@ -46,7 +47,8 @@ local function join(alias, rank, user, sequence)
   redis.call('ZADD', name('turns', alias, rank), now, member)
   redis.call('ZADD', counters, counter, user)
   redis.call('ZREMRANGEBYSCORE', counters, '-inf', least - MOST_CORRECTION)
-  redis.call('EXPIRE', counters, KEEP_SECONDS)
+  -- Not put off by those who come: else it would hold everybody who ever asked.
+  redis.call('EXPIRE', counters, KEEP_SECONDS, 'NX')
 end
 
 local function leave(alias, rank, user)
@@ -78,9 +80,13 @@ end
 
 local function charge(alias, rank, user, tokens)
   local counters = name('counters', alias, rank)
-  if not redis.call('ZSCORE', counters, user) then return end
-  local counter = redis.call('ZINCRBY', counters, tokens, user)
   local member = redis.call('HGET', name('members', alias, rank), user)
+  local counter = redis.call('ZSCORE', counters, user)
+  if not counter and member then counter = redis.call('ZSCORE', name('shares', alias, rank), member) end
+  if not counter then return end
+  counter = tonumber(counter) + tokens
+  redis.call('ZADD', counters, counter, user)
+  redis.call('EXPIRE', counters, KEEP_SECONDS, 'NX')
   if member then redis.call('ZADD', name('shares', alias, rank), 'XX', counter, member) end
 end
 
@@ -89,6 +95,16 @@ local function hold(holder, alias, url, lease_ms)
     redis.call('ZADD', set, now + lease_ms, holder)
     redis.call('PEXPIRE', set, lease_ms)
   end
+end
+
+-- A Redis that was emptied does not know who holds permits until every worker has had the time to renew its own.
+local function may_give_permits()
+  local from = tonumber(redis.call('HGET', name('state'), 'gives_permits_from'))
+  if not from then
+    from = now + RENEWAL_MS
+    redis.call('HSET', name('state'), 'gives_permits_from', from)
+  end
+  return now >= from
 end
 
 -- Permits that the replicas of each model give now, as the workers last reported, and no more than these can use.

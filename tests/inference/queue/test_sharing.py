@@ -6,11 +6,13 @@ from collections import Counter
 import pytest
 
 from foundation.ids import new_id
-from inference import queue
-from inference.jobs import weighted_tokens
+from inference import lua, queue
+from inference.jobs import PRIORITY_CLASSES, weighted_tokens
 from inference.permits import Permits
 from tests.inference.core.jobs import make_job, take_all, take_one
 from tests.inference.queue.waiting_time import let_pass
+
+COUNTERS = f"{lua.base_key()}:counters:small:{PRIORITY_CLASSES.index('free')}"
 
 
 async def written(client, job, *, tokens_in=0, tokens_out=0):
@@ -107,6 +109,23 @@ async def test_users_with_enough_to_do_get_equal_shares_whatever_their_answers_a
             stranger = make_job(tokens=200)
             queue.enqueue(sync_client, [stranger])
     assert max(spent.values()) - min(spent.values()) <= 2 * weighted_tokens(10, 800)
+
+
+async def test_what_users_were_written_is_forgotten_in_the_end_however_many_come(sync_client):
+    queue.enqueue(sync_client, [make_job()])
+    sync_client.expire(COUNTERS, 100)
+    queue.enqueue(sync_client, [make_job()])
+    assert 0 < sync_client.ttl(COUNTERS) <= 100
+
+
+async def test_who_waits_is_still_charged_when_everybody_is_forgiven(client, sync_client):
+    alice, bob = new_id(), new_id()
+    queue.enqueue(sync_client, [make_job(user=user) for user in (alice, bob) for _ in range(3)])
+    sync_client.delete(COUNTERS)
+    first = await take_one(client)
+    await written(client, first, tokens_out=1000)
+    assert {job.user_id for job in [await take_one(client), await take_one(client)]} == {alice, bob} - {first.user_id}
+    assert sync_client.ttl(COUNTERS) > 0
 
 
 async def test_classes_share_nothing_with_each_other(client, sync_client):
