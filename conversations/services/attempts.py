@@ -43,7 +43,7 @@ WITH RECURSIVE claimed AS (
   ON message.id = path.parent_id AND message.conversation_id = path.conversation_id
   WHERE path.bytes < %(most_bytes)s
 )
-SELECT path.bytes, path.parent_id, path.role, path.content,
+SELECT path.bytes, path.id, path.parent_id, path.role, path.content,
        claimed.attempt, claimed.user_id, claimed.conversation_id, claimed.model, claimed.options,
        claimed.cancel_requested_at IS NOT NULL, claimed.is_background,
        claimed.attempt = 1 AND claimed.deadline < now(), claimed.first_token_at, conversation.instructions,
@@ -57,7 +57,8 @@ LEFT JOIN conversations_conversation conversation ON conversation.id = claimed.c
 """Answers with the path from the empty answer up to the first message; what was claimed stands in the first row only.
 
 The path is walked by the parents, so that a tree of many branches costs no more than the branch that counts, and ends
-where the prompt would outgrow every window. Each message counts a few bytes of its own: a damaged tree's circle ends.
+where the prompt would outgrow every window. Each message counts a few bytes of its own: a damaged tree's circle ends,
+and `_once_each` leaves its rounds out.
 """
 
 _CHECKPOINT = """
@@ -171,12 +172,12 @@ def claim(generation_id: UUID, *, most_bytes: int = MOST_HISTORY_BYTES) -> Attem
         rows = cursor.fetchall()
     if not rows:
         return None
-    rows.sort(key=itemgetter(0))
+    path = _once_each(sorted(rows, key=itemgetter(0)))
     (
-        _, _, _, content, number, user_id, conversation_id, model, options, is_cancelled, is_background,
+        _, _, _, _, content, number, user_id, conversation_id, model, options, is_cancelled, is_background,
         is_overdue, first_token_at, instructions, notices, hint_replica,
-    ) = rows[0]  # fmt: skip
-    is_path_cut = rows[-1][1] is not None
+    ) = path[0]  # fmt: skip
+    is_path_cut = path[-1][2] is not None
     return Attempt(
         generation_id=generation_id,
         number=number,
@@ -186,7 +187,7 @@ def claim(generation_id: UUID, *, most_bytes: int = MOST_HISTORY_BYTES) -> Attem
         options=orjson.loads(options),
         instructions=instructions,
         notices=tuple(orjson.loads(notices)),
-        path=_said([(role, text) for _, _, role, text, *_ in reversed(rows[1:])], is_cut=is_path_cut),
+        path=_said([(role, text) for _, _, _, role, text, *_ in reversed(path[1:])], is_cut=is_path_cut),
         is_path_cut=is_path_cut,
         hint_replica=hint_replica or "",
         checkpointed_text=content,
@@ -195,6 +196,16 @@ def claim(generation_id: UUID, *, most_bytes: int = MOST_HISTORY_BYTES) -> Attem
         is_background=is_background,
         is_overdue=is_overdue,
     )
+
+
+def _once_each(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Return the rows up to the first message that comes a second time."""
+    seen: set[UUID] = set()
+    for place, (_, message_id, *_) in enumerate(rows):
+        if message_id in seen:
+            return rows[:place]
+        seen.add(message_id)
+    return rows
 
 
 def _said(path: list[tuple[Role, str]], *, is_cut: bool) -> tuple[ChatMessage, ...]:
