@@ -32,7 +32,7 @@ _ALWAYS = {
     "401": "No credential, or one that is no longer good: `not_authenticated`, `token_expired`, `key_revoked`.",
     "403": "The credential may not do this: `scope_missing`, `csrf_failed`, `account_suspended`.",
     "500": "`internal_error`: a fault of the service.",
-    "503": "Try again after `Retry-After` seconds: `overloaded`, `no_capacity`.",
+    "503": "`overloaded`: nothing can be read or stored now; try again after `Retry-After` seconds.",
 }
 _NOT_FOUND = {"404": "`not_found`; also for what belongs to somebody else."}
 _INVALID = {"422": "`invalid_request`: `details` names each field."}
@@ -44,6 +44,8 @@ _WITH_A_BODY = {
 _WITH_A_REPLY = {
     "409": "`generation_in_progress`, or `idempotency_conflict`: the key was used for another request.",
     "429": "`requests_exceeded`: try again after `Retry-After` seconds.",
+    "503": "Try again after `Retry-After` seconds: `overloaded`, more is asked than the model servers can answer, and "
+    "nothing was stored; or `no_capacity`, the answer was begun and could not be finished.",
 }
 _TEXTS = {
     "X-Request-ID": "Names this call in the service's log.",
