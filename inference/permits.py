@@ -1,7 +1,8 @@
 """How many requests each replica has, over all workers: nobody sends one without holding a permit.
 
 A permit is a member of the replica's sorted set in Redis, and runs out unless its worker renews it. So those of a
-killed worker come back by themselves, and a Redis that was emptied knows them again a second later.
+killed worker come back by themselves, and a Redis that was emptied knows them again a second later; until every worker
+has had the time to renew its own, it gives none.
 """
 
 import time

@@ -10,6 +10,7 @@ from django.db import connection
 from django.db.models.signals import post_migrate
 
 from conversations.models_on_offer import forget_reports
+from inference import lua
 from inference.models import ModelAlias, ModelVersion, SeededFleet
 from inference.stored_catalog import forget_catalog
 
@@ -66,6 +67,8 @@ def no_stored_fleet(transactional_db):
 @pytest.fixture(autouse=True)
 def _empty_redis(_redis):
     _forget_all(_redis)
+    # As if it had been empty for long: no permits are held that workers have yet to renew.
+    _redis.set(f"{lua.base_key()}:gives_permits_from", 0)
 
 
 def _forget_all(client: redis.Redis) -> None:

@@ -99,10 +99,10 @@ end
 
 -- A Redis that was emptied does not know who holds permits until every worker has had the time to renew its own.
 local function may_give_permits()
-  local from = tonumber(redis.call('HGET', name('state'), 'gives_permits_from'))
+  local from = tonumber(redis.call('GET', name('gives_permits_from')))
   if not from then
     from = now + RENEWAL_MS
-    redis.call('HSET', name('state'), 'gives_permits_from', from)
+    redis.call('SET', name('gives_permits_from'), from)
   end
   return now >= from
 end

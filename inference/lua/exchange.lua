@@ -4,10 +4,11 @@
 local holder, lease_ms, alias, present = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local held = ''
 local seen = {}
+local may_give = may_give_permits()
 for _, offer in ipairs(cjson.decode(ARGV[5])) do
   local url, permits = offer[1], offer[2]
   local holders = live_count(name('permits', url))
-  if url == present or holders < permits then
+  if url == present or may_give and holders < permits then
     hold(holder, alias, url, lease_ms)
     held = url
     holders = live_count(name('permits', url))

@@ -7,6 +7,7 @@ local worker, unknown_ms, offers = ARGV[4], tonumber(ARGV[5]), cjson.decode(ARGV
 local TAKES_BETWEEN_JUMPS = 4
 local holders = {}
 local taken = {}
+local may_give = may_give_permits()
 
 local function least_loaded(alias)
   local best, best_load
@@ -14,7 +15,7 @@ local function least_loaded(alias)
     local url, permits = offer[1], offer[2]
     holders[url] = holders[url] or live_count(name('permits', url))
     local load = holders[url] / math.max(permits, 1)
-    if holders[url] < permits and (not best or load < best_load) then best, best_load = url, load end
+    if may_give and holders[url] < permits and (not best or load < best_load) then best, best_load = url, load end
   end
   return best
 end

@@ -167,12 +167,37 @@ async def test_a_redis_that_was_emptied_knows_the_permits_again_after_one_renewa
         with connect() as sync_client:
             kept, ended = permits.open(make_job()), permits.open(make_job())
             for permit in (kept, ended):
-                await permit.exchange([Offer(A, 2)])
+                await until(lambda permit=permit: permit.exchange([Offer(A, 2)]))
             own_valkey.command("FLUSHALL")
             await ended.release()
             await permits.renew([A])
             assert held(sync_client, A) == 1
             assert await permits.open(make_job()).exchange([Offer(A, 1)]) is None
+
+
+async def test_a_redis_that_was_emptied_gives_no_permit_before_all_workers_have_renewed_theirs(own_valkey):
+    offers = {"small": (Offer(A, 1),)}
+    async with connect_async() as client:
+        busy, idle = Permits(client, "busy"), Permits(client, "idle")
+        holding = busy.open(make_job())
+        await until(lambda: holding.exchange([Offer(A, 1)]))
+        own_valkey.command("FLUSHALL")
+        with connect() as sync_client:
+            queue.enqueue(sync_client, [make_job()])
+        assert await take_all(client, offers) == []
+        assert await idle.open(make_job()).exchange([Offer(A, 1)]) is None
+        await busy.renew([A])
+        await until(lambda: _gives_permits(client))
+        assert await take_all(client, offers) == []
+        await holding.release()
+        assert [job.permit_url for job in await take_all(client, offers)] == [A]
+
+
+async def _gives_permits(client):
+    permit = Permits(client, "third").open(make_job())
+    given = await permit.exchange([Offer(B, 1)])
+    await permit.release()
+    return given
 
 
 async def test_while_redis_is_away_a_worker_goes_by_what_it_holds_itself(own_valkey):
