@@ -1,6 +1,5 @@
 """The fleet as data: which models there are, and which replicas serve each."""
 
-import math
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
@@ -23,7 +22,8 @@ class ServerKind(Enum):
 
 
 DEFAULT_PERMITS = 32
-MOST_PERMITS = 10_000
+MOST_PERMITS = 100_000
+MOST_REPLICA_WEIGHT = 1_000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,14 +175,14 @@ def _parse_given(address: str, text: str) -> _Given:
             match name:
                 case "permits" if 1 <= int(value) <= MOST_PERMITS:
                     given["permits"] = int(value)
-                case "weight" if 0 < float(value) < math.inf:
+                case "weight" if 0 < float(value) <= MOST_REPLICA_WEIGHT:
                     given["weight"] = float(value)
                 case _:
                     raise ValueError(name)
     except ValueError as error:
         raise InvalidFleet(
             f"MODEL_FLEET: {address!r} ends in something else than #permits=8&weight=2: permits are 1 to"
-            f" {MOST_PERMITS:,}, a weight is a number above 0."
+            f" {MOST_PERMITS:,}, a weight is a number above 0 and {MOST_REPLICA_WEIGHT:,.0f} at most."
         ) from error
     return given
 

@@ -5,13 +5,11 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 
-from inference.catalog import DEFAULT_PERMITS, MOST_URL_CHARACTERS, ServerKind
+from inference.catalog import DEFAULT_PERMITS, MOST_PERMITS, MOST_REPLICA_WEIGHT, MOST_URL_CHARACTERS, ServerKind
 from inference.models.validators import validate_address
 from inference.models.version import ModelVersion
 
 KINDS = [(ServerKind.TGI.value, "TGI"), (ServerKind.OPENAI_COMPATIBLE.value, "OpenAI-compatible")]
-MOST_WEIGHT = 1_000.0
-MOST_PERMITS = 100_000
 
 
 class Replica(models.Model):
@@ -24,7 +22,7 @@ class Replica(models.Model):
     kind = models.CharField(max_length=16, choices=KINDS, default=ServerKind.TGI.value)
     weight = models.FloatField(
         default=1.0,
-        validators=[MinValueValidator(0), MaxValueValidator(MOST_WEIGHT)],
+        validators=[MinValueValidator(0), MaxValueValidator(MOST_REPLICA_WEIGHT)],
         help_text="Its strength beside the other replicas: one of 2 carries twice the load of one of 1.",
     )
     permits = models.PositiveIntegerField(
@@ -46,7 +44,9 @@ class Replica(models.Model):
             ),
             models.CheckConstraint(condition=Q(kind__in=[kind for kind, _ in KINDS]), name="replica_speaks_a_protocol"),
             # The upper bound also keeps out NaN, which PostgreSQL takes for more than any number.
-            models.CheckConstraint(condition=Q(weight__gte=0, weight__lte=MOST_WEIGHT), name="replica_weight_in_range"),
+            models.CheckConstraint(
+                condition=Q(weight__gte=0, weight__lte=MOST_REPLICA_WEIGHT), name="replica_weight_in_range"
+            ),
             models.CheckConstraint(condition=Q(permits__gte=1, permits__lte=MOST_PERMITS), name="replica_has_permits"),
         ]
 

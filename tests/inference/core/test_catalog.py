@@ -70,6 +70,7 @@ def test_an_unknown_model_is_refused_with_those_there_are():
         ("small=http://a#permits=many", "'http://a#permits=many'"),
         ("small=http://a#weight=nan", "'http://a#weight=nan'"),
         ("small=http://a#weight=-1", "'http://a#weight=-1'"),
+        ("small=http://a#weight=1001", "'http://a#weight=1001'"),
         ("small=http://a#permit=1", "'http://a#permit=1'"),
         ("small=http://a#permits", "'http://a#permits'"),
         ("small=http://a;small=http://b", "small more than once"),
