@@ -62,7 +62,8 @@ class Answer:
         model = self.fleet.catalog.find(attempt.model)
         if not writer.text:
             for code in attempt.notices:
-                self._notice_once(code, NOTICES[code])
+                if code in NOTICES:  # a newer web process may know more
+                    self._notice_once(code, NOTICES[code])
         self.prompt = assemble(attempt.path, attempt.instructions)
         if attempt.is_path_cut:
             self._notice_once(*_TRIMMED)

@@ -29,6 +29,7 @@ from foundation.ids import new_id
 from foundation.statements import change, insertion, write_together
 from foundation.text import is_storable, truncated
 from inference.jobs import Job, estimated_tokens
+from inference.overload import FALLBACK_MODEL
 
 _TITLE_CHARACTERS = 60
 
@@ -109,11 +110,17 @@ def regenerate(*, user: User, message_id: UUID, model: str | None = None, idempo
         question = message if message.role == Message.Role.USER else message.parent
         if question is None:
             raise InvalidRequest("This answer follows no message, so it cannot be written again.", param="message_id")
-        chosen = alias_to_use(model or message.model or conversation.model)
+        chosen = alias_to_use(model or _model_wanted_for(message) or conversation.model)
         question.conversation = conversation
         return _Request(question, chosen)
 
     return _once(user, idempotency_key, digest, prepare)
+
+
+def _model_wanted_for(message: Message) -> str:
+    """Return the model that a message's answer was asked of; empty where a smaller one stood in for it under load."""
+    stood_in = Generation.objects.filter(pk=message.pk, notices__contains=[FALLBACK_MODEL]).exists()
+    return "" if stood_in else message.model
 
 
 def _once(user: User, key: str | None, digest: bytes, prepare: Callable[[_NewIds], _Request]) -> Sent:

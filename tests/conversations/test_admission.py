@@ -4,8 +4,10 @@ import orjson
 import pytest
 
 from conversations.exceptions import Overloaded
-from conversations.services import admission
+from conversations.models import Message
+from conversations.services import admission, messages
 from conversations.services.admission import NOTICES, admit, deadline_seconds
+from conversations.services.messages import NewMessage
 from foundation.ids import new_id
 from foundation.redis import shared_client
 from inference import lua, overload, queue
@@ -82,6 +84,17 @@ def test_the_smaller_model_that_answers_is_named(alice):
     waiting(22)
     let_in = admit(alice, new_id(), "large", {})
     assert (let_in.model, let_in.notices) == ("small", ("output_shortened", "fallback_model"))
+
+
+def test_another_answer_is_asked_of_the_model_that_was_wanted_not_of_the_one_that_stood_in(alice):
+    there_are(large=10, small=10)
+    waiting(22)
+    answered = messages.send(user=alice, conversation_id=None, message=NewMessage("Hello", model="large"))
+    assert answered.generation.notices == ["output_shortened", "fallback_model"]
+    Message.objects.filter(pk=answered.answer.pk).update(status=Message.Status.COMPLETE)
+    there_are(large=100, small=10)
+    again = messages.regenerate(user=alice, message_id=answered.answer.pk)
+    assert (answered.generation.model, again.generation.model) == ("small", "large")
 
 
 def test_who_is_refused_is_told_when_to_come_again(alice):
