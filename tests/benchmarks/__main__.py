@@ -1,5 +1,6 @@
 """`python -m tests.benchmarks NAME …`: each measures one promise; without a name, `relay`. `NAME --help` says how."""
 
+import signal
 import sys
 from collections.abc import Callable, Sequence
 
@@ -15,6 +16,8 @@ COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
 
 
 def main() -> None:
+    # So that the product that was started is stopped too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     arguments = sys.argv[1:]
     if arguments and arguments[0] in COMMANDS:
         COMMANDS[arguments[0]](arguments[1:])
