@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
+import orjson
 from django.utils import timezone
 
 from conversations.context.assemble import assemble
@@ -25,6 +26,7 @@ from inference.permits import Permit
 from inference.prefixes import prefix_of
 from inference.replica_state import ReplicaState
 from inference.tgi.errors import ModelServerError
+from inference.token_stream import StreamedEvent
 
 _COUNT_SECONDS = 2.0
 _RESUMED = ("resumed_on_another_replica", "The model server was interrupted; the answer goes on.")
@@ -153,6 +155,10 @@ class Answer:
     def _most_answer_tokens(self, state: ReplicaState) -> int:
         wanted = int(self.reply.attempt.options["max_tokens"])
         return min(wanted, state.version.max_answer_tokens or wanted)
+
+    def tell_no_more(self, published: Sequence[StreamedEvent]) -> None:
+        """Do not repeat the notices that an earlier attempt has told."""
+        self._notices |= {orjson.loads(event.data)["code"] for event in published if event.type == "notice"}
 
     def _notice_once(self, code: str, message: str) -> None:
         if code not in self._notices:

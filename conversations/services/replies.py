@@ -26,7 +26,7 @@ from inference.exceptions import UnknownModel
 from inference.fleet import Fleet
 from inference.jobs import Job
 from inference.permits import Permit
-from inference.publisher import Publisher, TokenStreamWriter
+from inference.publisher import Publisher
 from inference.tgi.errors import InvalidRequest, ModelServerError
 from inference.token_stream import Fenced
 
@@ -97,7 +97,7 @@ class ReplyWriter:
         try:
             async with reply.cancellation:
                 if attempt.number > 1:
-                    await self._take_over(attempt, reply.writer)
+                    await self._take_over(reply, answer)
                 if attempt.is_overdue:
                     return answer.failed("no_capacity", "No model server was free in time. Try again.")
                 if attempt.number > attempts.MOST_ATTEMPTS:
@@ -109,11 +109,12 @@ class ReplyWriter:
             return answer.failed(code, message)
         return answer.complete()
 
-    async def _take_over(self, attempt: Attempt, writer: TokenStreamWriter) -> None:
+    async def _take_over(self, reply: LiveReply, answer: Answer) -> None:
         """Go on where the last attempt was: from its published text, or from the checkpoint where that is longer.
 
         While Redis is away nobody can say what readers have seen, so this waits for it.
         """
+        attempt, writer = reply.attempt, reply.writer
         while True:
             try:
                 published = await token_stream.begin(
@@ -123,6 +124,7 @@ class ReplyWriter:
             except REDIS_UNREACHABLE:
                 await asyncio.sleep(_RETRY_SECONDS)
         writer.continue_from(published)
+        answer.tell_no_more(published)
         if len(writer.text) < len(attempt.checkpointed_text):
             writer.seed(attempt.checkpointed_text)
         if writer.text:

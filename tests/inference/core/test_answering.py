@@ -7,6 +7,7 @@ import pytest
 from conversations.services.answering import Answer
 from conversations.services.live_replies import LiveReply
 from foundation.database import in_database
+from inference import token_stream
 from inference.cancellation import Cancellation
 from inference.catalog import Catalog, Model, ModelVersion, Replica, ServerKind
 from inference.fleet import Fleet
@@ -25,9 +26,9 @@ SAYS_HI = stream_of(delta("Hi"), delta("", "stop"), "[DONE]")
 
 
 @asynccontextmanager
-async def answering(publisher, client, script, **version):
+async def answering(publisher, client, script, *, notices=(), **version):
     """An answer that an OpenAI-compatible server with this script is to write, for a version as described."""
-    attempt = await in_database(make_attempt, model="small")
+    attempt = await in_database(make_attempt, model="small", notices=list(notices))
     reply = LiveReply(attempt, publisher.writer(attempt.generation_id, attempt.number), Cancellation())
     async with scripted_server(script) as server, model_session() as session:
         replica = Replica(server.url, ServerKind.OPENAI_COMPATIBLE)
@@ -64,6 +65,25 @@ async def test_an_answer_that_failed_names_them_too(publisher, client):
             await answer.write()
         outcome = answer.failed("invalid_request", "No.")
     assert (outcome.replica, outcome.model_version) == (server.url, "small@1")
+
+
+async def test_a_notice_is_told_once_however_many_attempts_begin(publisher, client):
+    known_and_not = ["output_shortened", "known_to_a_newer_version"]
+    async with answering(publisher, client, SAYS_HI, notices=known_and_not) as (answer, _):
+        await answer.write()
+        first = await published_by(publisher, client, answer)
+    async with answering(publisher, client, SAYS_HI, notices=known_and_not) as (answer, _):
+        answer.tell_no_more(first)
+        await answer.write()
+        second = await published_by(publisher, client, answer)
+    assert [event.type for event in first] == ["notice", "token"]
+    assert [event.type for event in second] == ["token"]
+
+
+async def published_by(publisher, client, answer):
+    await publisher.drain(answer.reply.writer, 5)
+    pages = token_stream.replay(client, answer.reply.attempt.generation_id)
+    return [event async for page in pages for event in page]
 
 
 async def test_an_answer_keeps_to_its_version_s_limit(publisher, client):
