@@ -31,7 +31,6 @@ type Offers = Callable[[], Mapping[str, Sequence[Offer]]]
 _MOST_TAKEN = 16
 _MOST_OFFERS = 16
 _PERMITS_SECONDS = 1.0
-_LOOK_AGAIN_SECONDS = 1.0
 _RETRY_SECONDS = 0.5
 _HEARTBEAT_SECONDS = 1.0
 _HEARTBEAT_KEEP_SECONDS = 60
@@ -60,6 +59,8 @@ class Worker:
     periodic: tuple[Periodic, ...] = ()
     capacity: Callable[[], Mapping[str, int]] | None = None
     """Says how many requests each model could have at once, however few may be offered at this moment."""
+    look_again_seconds: float = 1.0
+    """How long after the last look the queue is looked at again, though nobody has told of a change."""
     _running: set[asyncio.Task[None]] = field(default_factory=set)
     _something_changed: asyncio.Event = field(default_factory=asyncio.Event)
     _is_stopping: bool = False
@@ -111,7 +112,7 @@ class Worker:
 
     async def _wait_for_change(self) -> None:
         try:
-            async with asyncio.timeout(_LOOK_AGAIN_SECONDS):
+            async with asyncio.timeout(self.look_again_seconds):
                 await self._something_changed.wait()
         except TimeoutError:
             return

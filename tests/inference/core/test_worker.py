@@ -8,7 +8,6 @@ import pytest_asyncio
 
 from foundation.redis import connect, connect_async
 from inference import cancellation, lua, queue
-from inference import worker as worker_module
 from inference.cancellation import Cancellations, Stopped, Why
 from inference.permits import Offer, Permits
 from inference.worker import Periodic, Worker, worker_name, workers_key
@@ -43,7 +42,7 @@ def jobs(count):
 
 
 @asynccontextmanager
-async def working(client, handler, *, offers=PLENTY, concurrency=4, drain_seconds=5.0, periodic=()):
+async def working(client, handler, *, offers=PLENTY, concurrency=4, drain_seconds=5.0, periodic=(), **settings):
     """Run a worker while the block lasts; then it must end by itself."""
     worker = Worker(
         client,
@@ -54,6 +53,7 @@ async def working(client, handler, *, offers=PLENTY, concurrency=4, drain_second
         concurrency,
         drain_seconds,
         periodic,
+        **settings,
     )
     running = asyncio.create_task(worker.run())
     try:
@@ -277,12 +277,11 @@ async def test_a_worker_takes_no_more_than_there_are_permits(client, sync_client
     assert handler.most_at_once == 2
 
 
-async def test_a_permit_that_one_worker_gives_back_is_another_ones_at_once(client, sync_client, monkeypatch):
+async def test_a_permit_that_one_worker_gives_back_is_another_ones_at_once(client, sync_client):
     """It is told so: neither looks again by itself in this test."""
-    monkeypatch.setattr(worker_module, "_LOOK_AGAIN_SECONDS", 3600.0)
     one, other = Handler(), Handler()
-    offers = {"small": (Offer(URL, 1),)}
-    async with connect_async() as second, working(client, one, offers=offers), working(second, other, offers=offers):
+    settings = {"offers": {"small": (Offer(URL, 1),)}, "look_again_seconds": 3600.0}
+    async with connect_async() as second, working(client, one, **settings), working(second, other, **settings):
         await until(lambda: sync_client.pubsub_numsub(queue.wake_channel())[0][1] == 2)
         queue.enqueue(sync_client, jobs(2))
         await until(lambda: one.in_hand or other.in_hand)

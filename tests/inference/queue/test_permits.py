@@ -144,9 +144,10 @@ async def test_no_permit_is_left_after_a_thousand_that_were_broken_off(sync_clie
 
 async def test_renewing_keeps_permits_and_says_how_many_everybody_holds(client, sync_client, permits):
     others = Permits(client, "other")
-    for owner, url in ((permits, A), (others, A), (others, B)):
-        await owner.open(make_job()).exchange([Offer(url, 9)])
-    sync_client.zadd(f"{lua.base_key()}:permits:{A}", {next(iter(permits._mine)).holder: 9e15})
+    opened = [(owner.open(make_job()), url) for owner, url in ((permits, A), (others, A), (others, B))]
+    for permit, url in opened:
+        await permit.exchange([Offer(url, 9)])
+    sync_client.zadd(f"{lua.base_key()}:permits:{A}", {opened[0][0].holder: 9e15})
     await permits.renew([A, B])
     assert (permits.held(A), permits.held(B)) == (2, 1)
     scores = sync_client.zrange(f"{lua.base_key()}:permits:{A}", 0, -1, withscores=True)
