@@ -9,10 +9,11 @@ from inference.events import StreamEvent
 from inference.messages import ChatMessage, ChatRequest
 from inference.model_server import ServerInfo
 from inference.server_load import ServerLoad, parse_load
+from inference.server_words import believed_limit, believed_name
 from inference.tgi.answer import Dialect, stream_answer
 from inference.tgi.client import messages_body, sampling_body
 from inference.tgi.errors import Misbehaved, ModelServerError
-from inference.tgi.transport import DEFAULT_TIMEOUTS, LARGEST_METRICS_BYTES, Timeouts, Transport
+from inference.tgi.transport import DEFAULT_TIMEOUTS, LARGEST_INFO_BYTES, LARGEST_METRICS_BYTES, Timeouts, Transport
 from inference.watch import Watch
 
 # These servers merge tokens into one delta under load, keep stop strings to themselves, and continue a partial answer
@@ -58,22 +59,23 @@ class OpenAICompatibleClient:
 
     async def info(self, wanted_id: str = "") -> ServerInfo:
         """See `ModelServer`. The context length is vLLM's and SGLang's `max_model_len`, or llama.cpp's `meta.n_ctx`."""
-        listed = (await self._transport.call_json("GET", "/v1/models")).get("data")
-        models = (
-            [model for model in listed if isinstance(model, dict) and "id" in model] if isinstance(listed, list) else []
-        )
+        answer = await self._transport.call_json("GET", "/v1/models", limit_bytes=LARGEST_INFO_BYTES)
+        listed = answer.get("data")
+        rows = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
+        models = {name: row for row in rows if (name := believed_name(row.get("id")))}
         if not models:
             raise Misbehaved("/v1/models lists no model")
         # LoRA adapters are listed beside their base model.
-        model = next((model for model in models if model["id"] == wanted_id), models[0])
+        model_id = wanted_id if wanted_id in models else next(iter(models))
+        model = models[model_id]
         meta = model.get("meta")
         window = model.get("max_model_len") or (meta.get("n_ctx") if isinstance(meta, dict) else None)
         return ServerInfo(
-            model_id=str(model["id"]),
+            model_id=model_id,
             model_sha=None,
             version=None,
             max_input_tokens=None,
-            max_total_tokens=window if isinstance(window, int) else None,
+            max_total_tokens=believed_limit(window),
             max_concurrent_requests=None,
         )
 

@@ -82,7 +82,9 @@ class Prober:
     async def _identify(self, state: ReplicaState) -> None:
         pace, now = self.fleet.pace, asyncio.get_running_loop().time()
         is_known = state.info is not None and state.is_available
-        if is_known and now - state.identified_at < pace.identity_seconds:
+        # What is pinned is looked at each time: behind one address the server may change without a moment's absence.
+        is_pinned = bool(state.version.model_id or state.version.revision)
+        if is_known and not is_pinned and now - state.identified_at < pace.identity_seconds:
             return
         info = await _info_of(state.server, state.version, pace.probe_limit_seconds)
         if info is not None:

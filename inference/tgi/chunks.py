@@ -1,13 +1,13 @@
 """One frame of a chat stream: JSON bytes in, text, finish reason and usage out, in every server's dialect."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import orjson
 
 from inference.events import StopReason
+from inference.server_words import believed_count
 from inference.tgi.errors import Incomplete, Misbehaved, error_of_frame
 
 _GIVEN_UP = frozenset({"abort", "error", "cancelled"})
@@ -92,12 +92,7 @@ def _parse_usage(usage: object) -> Usage | None:
         return None
     details = usage.get("prompt_tokens_details")
     return Usage(
-        tokens_in=_count(usage, "prompt_tokens"),
-        tokens_cached=_count(details, "cached_tokens") if isinstance(details, dict) else None,
-        tokens_out=_count(usage, "completion_tokens"),
+        tokens_in=believed_count(usage.get("prompt_tokens")),
+        tokens_cached=believed_count(details.get("cached_tokens")) if isinstance(details, dict) else None,
+        tokens_out=believed_count(usage.get("completion_tokens")),
     )
-
-
-def _count(counts: Mapping[str, object], name: str) -> int | None:
-    count = counts.get(name)
-    return count if isinstance(count, int) and count >= 0 else None

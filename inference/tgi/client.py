@@ -9,9 +9,17 @@ from inference.events import StreamEvent
 from inference.messages import ChatMessage, ChatRequest, SamplingOptions
 from inference.model_server import ServerInfo
 from inference.server_load import ServerLoad, parse_load
+from inference.server_words import believed_limit, believed_name
 from inference.tgi.answer import Dialect, stream_answer
 from inference.tgi.errors import Misbehaved, ModelServerError
-from inference.tgi.transport import DEFAULT_TIMEOUTS, LARGEST_METRICS_BYTES, Timeouts, Transport, model_session
+from inference.tgi.transport import (
+    DEFAULT_TIMEOUTS,
+    LARGEST_INFO_BYTES,
+    LARGEST_METRICS_BYTES,
+    Timeouts,
+    Transport,
+    model_session,
+)
 from inference.watch import Watch
 
 __all__ = ["TGIClient", "Timeouts", "model_session"]
@@ -60,20 +68,20 @@ class TGIClient(AsyncClient):  # type: ignore[misc]  # the package is untyped
 
     async def info(self, wanted_id: str = "") -> ServerInfo:
         """See `ModelServer`; this one runs just one model."""
-        answer = await self._transport.call_json("GET", "/info")
-        try:
-            return ServerInfo(
-                model_id=str(answer["model_id"]),
-                model_sha=_optional(answer, "model_sha", str),
-                version=_optional(answer, "version", str),
-                # Before 2.2 the limit had another name.
-                max_input_tokens=_optional(answer, "max_input_tokens", int)
-                or _optional(answer, "max_input_length", int),
-                max_total_tokens=_optional(answer, "max_total_tokens", int),
-                max_concurrent_requests=_optional(answer, "max_concurrent_requests", int),
-            )
-        except KeyError as error:
-            raise Misbehaved("/info does not name the model") from error
+        answer = await self._transport.call_json("GET", "/info", limit_bytes=LARGEST_INFO_BYTES)
+        model_id = believed_name(answer.get("model_id"))
+        if model_id is None:
+            raise Misbehaved("/info does not name the model")
+        return ServerInfo(
+            model_id=model_id,
+            model_sha=believed_name(answer.get("model_sha")),
+            version=believed_name(answer.get("version")),
+            # Before 2.2 the limit had another name.
+            max_input_tokens=believed_limit(answer.get("max_input_tokens"))
+            or believed_limit(answer.get("max_input_length")),
+            max_total_tokens=believed_limit(answer.get("max_total_tokens")),
+            max_concurrent_requests=believed_limit(answer.get("max_concurrent_requests")),
+        )
 
     async def count_tokens(self, messages: Sequence[ChatMessage]) -> int:
         """See `ModelServer`."""
@@ -111,8 +119,3 @@ def _chat_body(request: ChatRequest) -> dict[str, object]:
         "stream_options": {"include_usage": True},
         **sampling_body(request.options),
     }
-
-
-def _optional[T](answer: dict[str, object], name: str, kind: type[T]) -> T | None:
-    value = answer.get(name)
-    return value if isinstance(value, kind) else None

@@ -26,6 +26,7 @@ _CALL_SECONDS = 10
 _LARGEST_ANSWER_BYTES = 64 * 1024 * 1024
 _LARGEST_ERROR_BYTES = 64 * 1024
 LARGEST_METRICS_BYTES = 2 * 1024 * 1024
+LARGEST_INFO_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +129,16 @@ class Transport:
             raise Stalled(f"no answer from {path} within {_CALL_SECONDS} s") from error
 
     async def call_json(
-        self, method: Literal["GET", "POST"], path: str, body: dict[str, object] | None = None
+        self,
+        method: Literal["GET", "POST"],
+        path: str,
+        body: dict[str, object] | None = None,
+        *,
+        limit_bytes: int = _LARGEST_ANSWER_BYTES,
     ) -> dict[str, object]:
         """Like `call`, for answers that must be a JSON object."""
         try:
-            answer = orjson.loads(await self.call(method, path, body))
+            answer = orjson.loads(await self.call(method, path, body, limit_bytes=limit_bytes))
         except orjson.JSONDecodeError as error:
             raise Misbehaved(f"the answer of {path} is not JSON") from error
         if not isinstance(answer, dict):

@@ -231,6 +231,16 @@ async def test_a_replica_that_comes_back_with_another_model_is_refused():
             await until(lambda: fleet.state(0).is_available)
 
 
+async def test_a_replica_that_changes_its_model_without_being_gone_for_a_moment_is_refused_by_the_next_probe():
+    seldom = replace(QUICK, identity_seconds=3600)
+    async with replicas(2, None, pace=seldom, model_id="M") as fleet:
+        fleet.catalog = catalog_of(*map(replica_of, fleet.twins), model_id="M")
+        await until(lambda: fleet.state(0).version.model_id == "M")
+        fleet.twins[0].change(model_id="N")
+        await fleet.until_told(0, "refused")
+        assert fleet.told(1) == "healthy"
+
+
 async def test_an_openai_compatible_server_is_known_by_the_models_that_it_lists():
     async with running_twin(TwinSettings(dialect="openai", model_id="M", token_ms=1)) as twin:
         replica = Replica(twin.url, ServerKind.OPENAI_COMPATIBLE)

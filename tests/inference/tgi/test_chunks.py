@@ -64,7 +64,7 @@ def test_a_frame_with_foreign_bytes_in_it_is_a_chunk_or_a_named_failure(garbage,
     assert is_chunk_or_failure(frame[:position] + garbage + frame[position:])
 
 
-@pytest.mark.parametrize("counts", [{}, {"prompt_tokens": None}, {"prompt_tokens": "7"}, {"prompt_tokens": -1}])
+@pytest.mark.parametrize("counts", [{}] + [{"prompt_tokens": said} for said in (None, "7", -1, True, 7.5, 2**40)])
 def test_counts_that_make_no_sense_are_unknown(counts):
     frame = delta("Hi") | {"usage": counts}
     assert parse_chunk(json.dumps(frame).encode()) == Chunk("Hi", "", None, Usage(None, None, None), is_delta=True)

@@ -4,6 +4,7 @@ import pytest
 
 from inference.messages import ChatMessage, ChatRequest, SamplingOptions
 from inference.model_server import ServerInfo
+from inference.openai_compatible import OpenAICompatibleClient
 from inference.tgi.client import TGIClient, Timeouts
 from inference.tgi.errors import InvalidRequest, Misbehaved, Stalled
 from tests.inference.tgi.asking import ask, request
@@ -91,6 +92,27 @@ async def test_what_a_server_does_not_say_is_unknown(session):
     async with scripted_server(response_of(200, b'{"model_id":"M","model_sha":null}')) as server:
         told = await TGIClient(server.url, session=session).info()
     assert told == ServerInfo("M", None, None, None, None, None)
+
+
+@pytest.mark.parametrize("limit", [b"-1", b"0", b"true", b'"4096"', b"4e3", b"%d" % 2**40])
+async def test_a_limit_that_makes_no_sense_is_unknown(session, limit):
+    answer = b'{"model_id":"M","max_total_tokens":%b,"max_concurrent_requests":%b}' % (limit, limit)
+    async with scripted_server(response_of(200, answer)) as server:
+        told = await TGIClient(server.url, session=session).info()
+    assert told == ServerInfo("M", None, None, None, None, None)
+
+
+NAMELESS = [b'"%b"' % (b"x" * 201), b'"a\\u0000b"', b'""', b"7", b'"%b"' % (b"x" * 2**21)]
+
+
+@pytest.mark.parametrize("name", NAMELESS, ids=["long", "NUL", "empty", "number", "endless"])
+async def test_a_name_that_could_not_be_stored_is_no_name(session, name):
+    async with scripted_server(response_of(200, b'{"model_id":%b}' % name)) as server:
+        with pytest.raises(Misbehaved):
+            await TGIClient(server.url, session=session).info()
+    async with scripted_server(response_of(200, b'{"data":[{"id":%b}]}' % name)) as server:
+        with pytest.raises(Misbehaved):
+            await OpenAICompatibleClient(server.url, session=session).info()
 
 
 @pytest.mark.parametrize("answer", [b"", b"<html>", b"[]", b'{"version":"3"}'])
