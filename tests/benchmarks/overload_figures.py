@@ -77,7 +77,7 @@ def _row(name: str, sendings: Sequence[Sending], window: _Window) -> list[str]:
         str(len(sendings) - len(refused) - len(useful)),
         f"{per_second:.2f}",
         f"{per_second / window.load.capacity_per_second:.0%}",
-        f"{waits.p50:.2f} / {waits.p95:.2f} / {waits.p99:.2f}",
+        report.quantiles(waits, digits=2),
         report.quantiles(refusals),
         str(sum(each.is_shortened for each in sendings)),
     ]

@@ -1,6 +1,7 @@
 """The figures as a table for people."""
 
 from collections.abc import Sequence
+from math import isnan
 from pathlib import Path
 
 from tests.benchmarks.figures import Quantiles, Row
@@ -45,9 +46,9 @@ def write_between_markers(path: Path, text: str, name: str) -> None:
     path.write_text(f"{before}{begin}\n\n{text}\n{end}{after}")
 
 
-def quantiles(times: Quantiles) -> str:
-    """Return p50 / p95 / p99 in words."""
-    return f"{times.p50:.1f} / {times.p95:.1f} / {times.p99:.1f}"
+def quantiles(times: Quantiles, *, digits: int = 1) -> str:
+    """Return p50 / p95 / p99 in words; a dash where there was nothing to measure."""
+    return "–" if isnan(times.p50) else f"{times.p50:.{digits}f} / {times.p95:.{digits}f} / {times.p99:.{digits}f}"
 
 
 def _cells(row: Row) -> list[str]:
