@@ -42,6 +42,8 @@ _WITH_A_BODY = {
     "415": "`unsupported_media_type`: the body is not declared as `application/json` in UTF-8.",
 }
 _WITH_A_REPLY = {
+    "404": "`not_found`; also for what belongs to somebody else. For an unknown model `details.allowed` has the "
+    "names of those that there are.",
     "409": "`generation_in_progress`, or `idempotency_conflict`: the key was used for another request.",
     "429": "`requests_exceeded`: try again after `Retry-After` seconds.",
     "503": "Try again after `Retry-After` seconds: `overloaded`, more is asked than the model servers can answer, and "
