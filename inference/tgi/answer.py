@@ -46,8 +46,8 @@ async def stream_answer(
             watch.stop_with(stream.give_up)
             while answer.reason is None:
                 chunk = await stream.next_chunk()
-                watch.note_progress()
                 if answer.has_token(chunk):
+                    watch.note_progress()
                     stream.note_progress()
                 for event in answer.read(chunk):
                     yield event
@@ -119,8 +119,9 @@ class _Answer:
         assert self.reason is not None
         usage = self._usage or Usage(None, None, None)
         counted = self._tokens if self._dialect.has_a_token_per_delta else None
-        tokens_out = counted if usage.tokens_out is None else usage.tokens_out
-        return Finished(self.reason, usage.tokens_in, usage.tokens_cached, tokens_out)
+        # Users pay for it: more than was asked for is not believed.
+        is_believed = usage.tokens_out is not None and usage.tokens_out <= self._max_new_tokens
+        return Finished(self.reason, usage.tokens_in, usage.tokens_cached, usage.tokens_out if is_believed else counted)
 
     def _count(self, chunk: Chunk) -> None:
         if not self.has_token(chunk):

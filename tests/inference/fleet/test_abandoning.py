@@ -14,6 +14,7 @@ from inference.tgi.errors import Stalled
 from inference.watch import Watch
 from tests.inference.core.waiting import until
 from tests.inference.tgi.asking import request
+from tests.inference.tgi.scripted_server import delta, scripted_server
 
 CLIENTS = pytest.mark.parametrize(("dialect", "client_class"), [("tgi", TGIClient), ("openai", OpenAICompatibleClient)])
 
@@ -69,3 +70,20 @@ async def test_an_answer_under_way_tells_of_its_progress(dialect, client_class):
         assert watch.frames >= 10
         assert watch.silent_seconds(watch.progressed_at + 6) == pytest.approx(6)
         watch.abandon()
+
+
+@pytest.mark.parametrize("client_class", [TGIClient, OpenAICompatibleClient])
+async def test_frames_without_a_token_are_no_progress(client_class):
+    async def script(exchange):
+        await exchange.start_stream()
+        await exchange.send_frames(*[{"choices": []}] * 100, delta("Hi"))
+        await exchange.wait_until_closed()
+
+    events, watch = [], Watch()
+    async with scripted_server(script) as server, model_session() as session:
+        reading = asyncio.create_task(read(client_class(server.url, session=session), watch, events))
+        await until(lambda: events)
+        watch.abandon()
+        with pytest.raises(Stalled):
+            await reading
+    assert watch.frames == 1

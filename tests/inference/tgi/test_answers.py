@@ -184,6 +184,11 @@ async def test_an_answer_ends_at_the_token_limit_even_if_the_server_goes_on(sess
     assert finish_of(events) == Finished("length", None, None, 1500)
 
 
+async def test_more_tokens_than_were_asked_for_are_not_paid(session):
+    script = stream_of(delta("One"), delta(" two", "stop"), usage(9, 900_000_000), "[DONE]")
+    assert finish_of(await answer_of(session, script, request(max_new_tokens=50))) == Finished("stop", 9, None, 2)
+
+
 async def test_frames_beyond_the_token_limit_are_not_shown(session):
     events = await answer_of(session, stream_of(*[delta("x")] * 9), request(max_new_tokens=4))
     assert text_of(events) == "xxxx"
