@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from socket import socket
@@ -12,7 +11,7 @@ import uvloop
 from uvicorn.server import HANDLED_SIGNALS
 
 from chatsite.web_protocols import HttpProtocol, WebSocketProtocol
-from foundation import event_loop
+from foundation import event_loop, long_lived
 
 PING_SECONDS = 20.0
 """Pings keep a quiet WebSocket open through proxies."""
@@ -81,14 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         server_header=False,
     )
     config.load()  # while no event loop runs: what is imported may use the database
-    _keep_what_is_loaded()
+    long_lived.prepare()
     uvloop.run(_serve(config))
-
-
-def _keep_what_is_loaded() -> None:
-    """Have collections of garbage pass over the program itself: each full one took 40 to 100 ms, and no token moved."""
-    gc.collect()
-    gc.freeze()
 
 
 async def _serve(config: uvicorn.Config) -> None:

@@ -1,7 +1,6 @@
 """Runs an inference worker: joins `inference.worker`, which knows no conversation, with the writing of replies."""
 
 import asyncio
-import gc
 import signal
 from typing import Any
 
@@ -12,7 +11,7 @@ from django.core.management.base import BaseCommand
 
 from conversations.services.live_replies import LiveReplies
 from conversations.services.replies import ReplyWriter
-from foundation import event_loop, metrics
+from foundation import event_loop, long_lived, metrics
 from foundation.redis import connect_async
 from inference.answer_cache import AnswerCache
 from inference.cancellation import Cancellations
@@ -37,9 +36,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             with metrics.served(settings.WORKER_METRICS_HOST, settings.WORKER_METRICS_PORT):
-                # Collections of garbage pass over the program itself: each full one stopped every answer for 40 ms.
-                gc.collect()
-                gc.freeze()
+                long_lived.prepare()
                 uvloop.run(self._work())
         except InvalidFleet as error:
             self.stderr.write(error.message)
