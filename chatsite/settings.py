@@ -270,7 +270,7 @@ BACKGROUND_DEADLINE_SECONDS = env.float("BACKGROUND_DEADLINE_SECONDS", default=6
 """How long a message waits for a model server at most, a person's and one of the `background` class."""
 INFERENCE_WORKERS = env.int("INFERENCE_WORKERS", default=0)
 """How many workers `run_all` starts; 0 means as many as fit."""
-WORKER_CONCURRENCY = env.int("WORKER_CONCURRENCY", default=256)
+WORKER_CONCURRENCY = env.int("WORKER_CONCURRENCY", default=1024)
 WORKER_DRAIN_SECONDS = env.float("WORKER_DRAIN_SECONDS", default=10.0)
 """How long a worker that is told to stop lets its answers go on; then it leaves them to others."""
 KEEP_ALIVE_SECONDS = env.float("KEEP_ALIVE_SECONDS", default=15.0)

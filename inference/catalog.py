@@ -21,7 +21,8 @@ class ServerKind(Enum):
     OPENAI_COMPATIBLE = "openai"
 
 
-DEFAULT_PERMITS = 32
+SUPPOSED_PERMITS = 512
+"""Of a replica that is not given any, and whose server does not say how many requests it takes."""
 MOST_PERMITS = 100_000
 MOST_REPLICA_WEIGHT = 1_000.0
 
@@ -30,14 +31,15 @@ MOST_REPLICA_WEIGHT = 1_000.0
 class Replica:
     """One model server, known by its `url`, which has no trailing slash.
 
-    `permits` is how many requests it is given at once, by all workers together; `weight` its share of the load beside
+    `permits` is how many requests it is given at once, by all workers together, and never more than it says that it
+    takes; `None` leaves it at that. `weight` is its share of the load beside
     its siblings; one that `is_draining` gets no new request.
     """
 
     url: str
     kind: ServerKind
     weight: float = 1.0
-    permits: int = DEFAULT_PERMITS
+    permits: int | None = None
     is_draining: bool = False
 
 

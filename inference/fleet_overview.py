@@ -26,7 +26,7 @@ class ReplicaStanding:
     row_id: int | None
     url: str
     kind: str
-    permits: int
+    permits: int | None
     is_draining: bool
     state: str
     why: str = ""
@@ -123,7 +123,7 @@ def _standing(replica: catalog.Replica, row_id: int | None, report: ReplicaRepor
         row_id=row_id,
         url=replica.url,
         kind=replica.kind.value,
-        permits=replica.permits,
+        permits=replica.permits or (told.permits or None),
         is_draining=replica.is_draining,
         state="draining" if replica.is_draining else told.state,
         why=told.why,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from inference.catalog import ModelVersion, Replica, ServerKind
+from inference.catalog import SUPPOSED_PERMITS, ModelVersion, Replica, ServerKind
 from inference.health import Health, HealthState
 from inference.model_server import ModelServer, ServerInfo
 from inference.server_load import ServerLoad
@@ -56,7 +56,7 @@ class ReplicaState:
     def most_permits(self) -> int:
         """How many requests it may ever have at once: what it is given, and no more than it says that it takes."""
         told = self.info.max_concurrent_requests if self.info else None
-        return min(self.replica.permits, told) if told else self.replica.permits
+        return min((count for count in (self.replica.permits, told) if count), default=SUPPOSED_PERMITS)
 
     def permits_now(self, now: float) -> int:
         """Return how many requests it may have at once: fewer while it starts slowly, none while it must be left."""

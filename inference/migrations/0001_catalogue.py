@@ -228,8 +228,9 @@ class Migration(migrations.Migration):
                 (
                     "permits",
                     models.PositiveIntegerField(
-                        default=32,
-                        help_text="How many requests it is given at once, by all workers together.",
+                        blank=True,
+                        help_text="How many requests it is given at once, by all workers together; left empty, as many as it takes.",
+                        null=True,
                         validators=[
                             django.core.validators.MinValueValidator(1),
                             django.core.validators.MaxValueValidator(100000),

@@ -5,7 +5,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 
-from inference.catalog import DEFAULT_PERMITS, MOST_PERMITS, MOST_REPLICA_WEIGHT, MOST_URL_CHARACTERS, ServerKind
+from inference.catalog import MOST_PERMITS, MOST_REPLICA_WEIGHT, MOST_URL_CHARACTERS, ServerKind
 from inference.models.validators import validate_address
 from inference.models.version import ModelVersion
 
@@ -26,9 +26,10 @@ class Replica(models.Model):
         help_text="Its strength beside the other replicas: one of 2 carries twice the load of one of 1.",
     )
     permits = models.PositiveIntegerField(
-        default=DEFAULT_PERMITS,
+        null=True,
+        blank=True,
         validators=[MinValueValidator(1), MaxValueValidator(MOST_PERMITS)],
-        help_text="How many requests it is given at once, by all workers together.",
+        help_text="How many requests it is given at once, by all workers together; left empty, as many as it takes.",
     )
     is_draining = models.BooleanField(
         "draining", default=False, help_text="It gets no new request; those that it has come to their end."

@@ -40,7 +40,7 @@ async def test_replicas_and_queue_are_told_as_they_are_and_what_is_gone_as_none(
         await gauges.tell()
         kept, gone = ({"replica": replica_label(twin.url)} for twin in fleet.twins)
         assert value("chat_replicas", model="small", state="healthy") == 2
-        assert value("chat_permits_capacity", **gone) == 32
+        assert value("chat_permits_capacity", **gone) == 128
         assert value("chat_queue_length", model="small", priority_class="free") == 2
         assert value("chat_queue_length", model="small", priority_class="enterprise") == 0
 
@@ -49,7 +49,7 @@ async def test_replicas_and_queue_are_told_as_they_are_and_what_is_gone_as_none(
         await gauges.tell()
         assert value("chat_replicas", model="small", state="healthy") == 0
         assert value("chat_replicas", model="renamed", state="healthy") == 1
-        assert value("chat_permits_capacity", **kept) == 32
+        assert value("chat_permits_capacity", **kept) == 128
         assert value("chat_permits_capacity", **gone) == 0
         assert value("chat_queue_length", model="small", priority_class="free") == 0
 

@@ -54,7 +54,7 @@ def _facts(replica: ReplicaStanding | None) -> tuple[str, ...]:
     return (
         replica.url,
         replica.state,
-        f"{_number(replica.in_flight)}/{replica.permits}",
+        f"{_number(replica.in_flight)}/{_number(replica.permits)}",
         _number(replica.foreign_load),
         _number(replica.tokens_per_second),
         replica.server or "-",

@@ -46,6 +46,7 @@ class TestTheFleetPage:
             model_sha="0f1e",
             version="3.3.5",
             in_flight=4,
+            permits=24,
             server_load=6,
             tokens_per_second=123.4,
             seen_at=1_800_000_000.0,
@@ -53,7 +54,7 @@ class TestTheFleetPage:
         report("http://c:3", is_healthy=False, state="refused", why="It serves Org/Large at def; pinned is abc.")
         page = staff.get(FLEET_PAGE)
         first, second, third = rows_of(page)
-        for shown in ("http://a:1", "healthy", "4 of 32", "2 from elsewhere", "123", "3.3.5", "Org/Small at 0f1e"):
+        for shown in ("http://a:1", "healthy", "4 of 24", "2 from elsewhere", "123", "3.3.5", "Org/Small at 0f1e"):
             assert shown in first
         assert "unknown" in second
         assert "fleet-state--refused" in third

@@ -22,15 +22,23 @@ def printed(capsys):
 class TestShowFleet:
     def test_a_line_for_each_server(self, printed):
         ModelVersion.objects.filter(name="large").update(model_id="Org/Large", revision="abc")
-        report("http://a:1", is_healthy=True, state="healthy", in_flight=4, version="3.3.5", tokens_per_second=99.6)
+        report(
+            "http://a:1",
+            is_healthy=True,
+            state="healthy",
+            in_flight=4,
+            permits=24,
+            version="3.3.5",
+            tokens_per_second=99.6,
+        )
         report("http://c:3", is_healthy=False, state="refused", why="It serves Org/Other.")
         head, first, second, third = printed("show_fleet").splitlines()
         assert head.split()[:4] == ["MODEL", "VERSION", "SHARE", "REPLICA"]
         assert first.split() == [
-            *["small", "(default)", "small", "100%", "http://a:1", "healthy", "4/32"],
+            *["small", "(default)", "small", "100%", "http://a:1", "healthy", "4/24"],
             *["0", "100", "3.3.5", "-"],
         ]
-        assert second.split()[4:7] == ["http://b:2", "unknown", "-/32"]
+        assert second.split()[4:7] == ["http://b:2", "unknown", "-/-"]
         assert "large [Org/Large at abc]" in third
         assert third.endswith("It serves Org/Other.")
 

@@ -42,7 +42,7 @@ async def test_replicas_that_answer_are_known_with_their_limits(client, sync_cli
         urls = {twin.url for twin in fleet.twins}
     assert reports.keys() == urls
     assert {(r.is_healthy, r.state, r.model_id, r.max_total_tokens, r.permits) for r in reports.values()} == {
-        (True, "healthy", "M", 100, 32)
+        (True, "healthy", "M", 100, 128)
     }
     assert not read_reports(sync_client), "a worker that has gone takes its report with it"
 
@@ -261,3 +261,9 @@ async def test_a_replica_is_never_given_more_than_it_says_that_it_takes():
     async with replicas(1, None, permits=3) as fleet:
         await until(lambda: offered(fleet) == {fleet.twins[0].url: 3})
         assert fleet.fleet.capacity() == {"small": 3}
+
+
+async def test_a_replica_that_is_given_less_than_it_takes_keeps_to_that():
+    async with twins_of(2) as (one, other), fleet_of(one, other) as fleet:
+        fleet.catalog = catalog_of(replica_of(one, permits=5), replica_of(other))
+        await until(lambda: offered(fleet) == {one.url: 5, other.url: TwinSettings().permits})

@@ -77,7 +77,7 @@ async def test_a_sick_replica_is_tried_with_a_real_generation_and_then_starts_sl
         fleet.twins[0].switch_off()
         await fleet.until_told(0, "slow_start")
         permits = {each.url: each.permits for each in fleet.fleet.candidates(fleet.model.replicas)}
-        assert permits == {fleet.twins[0].url: 1, fleet.twins[1].url: 32}
+        assert permits == {fleet.twins[0].url: 1, fleet.twins[1].url: 128}
 
 
 async def test_a_slow_start_is_a_full_one_where_no_other_replica_could_spare_it():
@@ -86,7 +86,7 @@ async def test_a_slow_start_is_a_full_one_where_no_other_replica_could_spare_it(
         await fleet.until_told(0, "ejected")
         await come_back(fleet.twins[0])
         await fleet.until_told(0, "slow_start")
-        assert [each.permits for each in fleet.fleet.candidates(fleet.model.replicas)] == [32]
+        assert [each.permits for each in fleet.fleet.candidates(fleet.model.replicas)] == [128]
 
 
 async def test_a_slow_start_ends_by_itself():
