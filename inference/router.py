@@ -12,7 +12,7 @@ from inference.prefixes import Prefix
 MOST_ORDERED = 8
 """How many replicas a decision names: where none of so many takes the request, it is time to decide again."""
 LOAD_RATIO = 2.0
-LOAD_SLACK = 4.0
+LOAD_SLACK = 8.0
 _LEAST_WEIGHT = 1e-6
 _MOST_SEEDS = 10_000
 _MOST_DRAWN = 32
@@ -41,7 +41,7 @@ class Router:
         """Return URLs, best first, 8 at most: who holds most of the prefix, then who has least to do.
 
         A replica's load is what it would have in flight with this request, divided by its weight. One that holds the
-        whole prefix is passed over where that is more than twice the least plus 4, one that holds less of it
+        whole prefix is passed over where that is more than twice the least plus 8, one that holds less of it
         sooner; one without a free permit comes last. `hint` is the replica that wrote the previous answer: it is taken
         to hold all but the end, as far as the table does not know better.
         """
