@@ -16,6 +16,10 @@ async def application(scope, receive, send):
         await _send_all(lambda chunk: send({"type": "websocket.send", "bytes": chunk}))
         await send({"type": "websocket.close"})
         return
+    if scope["path"] == "/sent":
+        # What is not read when the connection closes makes the system reset it, and the answer may be lost.
+        while (await receive()).get("more_body"):
+            pass
     await send({"type": "http.response.start", "status": 200, "headers": []})
     if scope["path"] == "/all":
         await _send_all(lambda chunk: send({"type": "http.response.body", "body": chunk, "more_body": True}))
