@@ -2,13 +2,18 @@
 
 import asyncio
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from uvicorn._types import ASGI3Application, ASGIReceiveCallable, ASGISendCallable, ASGISendEvent, Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+if TYPE_CHECKING:
+    _Connection = asyncio.Protocol
+else:
+    _Connection = object
 
 log = structlog.get_logger(__name__)
 
@@ -39,16 +44,14 @@ class Patience:
         self._transport.abort()
 
 
-class HttpProtocol(HttpToolsProtocol):
-    """One HTTP connection."""
+class _Patient(_Connection):
+    """A connection whose client may read slowly for a while."""
 
-    transport: asyncio.Transport
     _patience: Patience
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._patience = Patience(transport)
-        self._begin_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._patience.cease()
@@ -61,6 +64,16 @@ class HttpProtocol(HttpToolsProtocol):
     def resume_writing(self) -> None:
         super().resume_writing()
         self._patience.cease()
+
+
+class HttpProtocol(_Patient, HttpToolsProtocol):
+    """One HTTP connection."""
+
+    transport: asyncio.Transport
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._begin_head()
 
     def shutdown(self) -> None:
         """End a stream at once: its reader goes on where it was, with another process. Let anything else finish."""
@@ -150,26 +163,8 @@ class UntilClosed:
             cycle.on_response()
 
 
-class WebSocketProtocol(WebSocketsSansIOProtocol):
+class WebSocketProtocol(_Patient, WebSocketsSansIOProtocol):
     """One WebSocket."""
-
-    _patience: Patience
-
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        self._patience = Patience(self.transport)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._patience.cease()
-        super().connection_lost(exc)
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self._patience.begin()
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        self._patience.cease()
 
     async def send(self, message: ASGISendEvent) -> None:
         if self.close_sent and message["type"] == "websocket.send":
