@@ -5,10 +5,9 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from foundation.redis import REDIS_UNREACHABLE, shared_client
 from inference.catalog import AUTO, Capabilities, Catalog, Model, ModelVersion, Prices
 from inference.exceptions import UnknownModel
-from inference.fleet_reports import ReplicaReport, read_reports
+from inference.fleet_reports import ReplicaReport, last_reports
 from inference.stored_catalog import current_catalog
 
 REPORTS_HOLD_SECONDS = 0.5
@@ -121,9 +120,6 @@ def forget_reports() -> None:
 
 def _reports() -> dict[str, ReplicaReport]:
     if time.monotonic() - _last.read_at >= REPORTS_HOLD_SECONDS:
-        try:
-            _last.reports = read_reports(shared_client())
-        except REDIS_UNREACHABLE:
-            _last.reports = {}
+        _last.reports = last_reports()
         _last.read_at = time.monotonic()
     return _last.reports

@@ -80,6 +80,11 @@ class ModelVersion:
     prices: Prices = Prices()
     capabilities: Capabilities = Capabilities()
 
+    @property
+    def is_pinned(self) -> bool:
+        """Whether it says what a server must run."""
+        return bool(self.model_id or self.revision)
+
 
 @dataclass(frozen=True, slots=True)
 class Model:

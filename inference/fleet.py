@@ -155,7 +155,7 @@ class Fleet:
         return [
             Candidate(
                 state.replica.url,
-                max(state.in_flight, self.held(state.replica.url)) + state.foreign_load,
+                self._ours(state) + state.foreign_load,
                 permits if is_spared else state.most_permits,
                 state.replica.weight,
             )
@@ -227,5 +227,8 @@ class Fleet:
 
     def note_load(self, state: ReplicaState) -> None:
         """Work out what a server has to do beside our own requests."""
-        ours = max(state.in_flight, self.held(state.replica.url))
-        state.foreign_load = max(0, state.load.total - ours) if state.load else 0
+        state.foreign_load = max(0, state.load.total - self._ours(state)) if state.load else 0
+
+    def _ours(self, state: ReplicaState) -> int:
+        """Return how many requests of all workers a replica has, as far as is known."""
+        return max(state.in_flight, self.held(state.replica.url))

@@ -4,9 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from foundation.redis import REDIS_UNREACHABLE, shared_client
 from inference import catalog
-from inference.fleet_reports import ReplicaReport, read_reports
+from inference.fleet_reports import ReplicaReport, last_reports
 from inference.models import ModelAlias, ModelVersion, Replica
 from inference.stored_catalog import current_catalog
 
@@ -61,14 +60,6 @@ class AliasStanding:
     name: str
     is_default: bool
     versions: tuple[VersionStanding, ...] = field(default=())
-
-
-def last_reports() -> Reports:
-    """Return what the workers told last, by address; nothing while Redis is away."""
-    try:
-        return read_reports(shared_client())
-    except REDIS_UNREACHABLE:
-        return {}
 
 
 def fleet_overview() -> list[AliasStanding]:

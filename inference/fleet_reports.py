@@ -12,7 +12,7 @@ import redis.asyncio
 import structlog
 from redis import Redis
 
-from foundation.redis import REDIS_UNREACHABLE, key
+from foundation.redis import REDIS_UNREACHABLE, key, shared_client
 from inference.fleet import Fleet
 from inference.replica_state import ReplicaState
 
@@ -137,6 +137,14 @@ def read_reports(client: Redis) -> dict[str, ReplicaReport]:
         return {}
     reports: Any = client.mget([_report_key(worker.decode()) for worker in workers])
     return _merged(reports)
+
+
+def last_reports() -> dict[str, ReplicaReport]:
+    """Return the same; nothing while Redis is away."""
+    try:
+        return read_reports(shared_client())
+    except REDIS_UNREACHABLE:
+        return {}
 
 
 async def read_reports_async(client: "redis.asyncio.Redis") -> dict[str, ReplicaReport]:

@@ -8,12 +8,12 @@ import aiohttp
 from inference.events import StreamEvent
 from inference.messages import ChatMessage, ChatRequest
 from inference.model_server import ServerInfo
-from inference.server_load import ServerLoad, parse_load
+from inference.server_load import ServerLoad
 from inference.server_words import believed_limit, believed_name
 from inference.tgi.answer import Dialect, stream_answer
 from inference.tgi.client import messages_body, sampling_body
-from inference.tgi.errors import Misbehaved, ModelServerError
-from inference.tgi.transport import DEFAULT_TIMEOUTS, LARGEST_INFO_BYTES, LARGEST_METRICS_BYTES, Timeouts, Transport
+from inference.tgi.errors import Misbehaved
+from inference.tgi.transport import DEFAULT_TIMEOUTS, LARGEST_INFO_BYTES, Timeouts, Transport
 from inference.watch import Watch
 
 # These servers merge tokens into one delta under load, keep stop strings to themselves, and continue a partial answer
@@ -47,15 +47,11 @@ class OpenAICompatibleClient:
 
     async def is_healthy(self) -> bool:
         """See `ModelServer`."""
-        try:
-            await self._transport.call("GET", "/health")
-        except ModelServerError:
-            return False
-        return True
+        return await self._transport.is_healthy()
 
     async def load(self) -> ServerLoad | None:
         """See `ModelServer`."""
-        return parse_load(await self._transport.call("GET", "/metrics", limit_bytes=LARGEST_METRICS_BYTES))
+        return await self._transport.load()
 
     async def info(self, wanted_id: str = "") -> ServerInfo:
         """See `ModelServer`. The context length is vLLM's and SGLang's `max_model_len`, or llama.cpp's `meta.n_ctx`."""

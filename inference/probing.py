@@ -3,16 +3,14 @@
 import asyncio
 import math
 import random
+from collections.abc import Awaitable
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from inference.catalog import ModelVersion
 from inference.fleet import Fleet
 from inference.messages import ChatMessage, ChatRequest, SamplingOptions
 from inference.metrics import PROBES, replica_label
-from inference.model_server import ModelServer, ServerInfo
 from inference.replica_state import ReplicaState
-from inference.server_load import ServerLoad
 from inference.tgi.errors import ModelServerError
 
 _MOST_AT_ONCE = 32
@@ -57,14 +55,14 @@ class Prober:
 
     async def _check(self, state: ReplicaState) -> None:
         began = asyncio.get_running_loop().time()
-        is_well = await _is_well(state.server, self.fleet.pace.probe_limit_seconds)
+        is_well = await _answered(state.server.is_healthy(), self.fleet.pace.probe_limit_seconds)
         PROBES.labels(replica_label(state.replica.url), "good" if is_well else "bad").inc()
         if not is_well:
             self._note_bad(state, began)
             return
         state.bad_probes = 0
         await self._identify(state)
-        state.load = await _load_of(state.server, self.fleet.pace.probe_limit_seconds)
+        state.load = await _answered(state.server.load(), self.fleet.pace.probe_limit_seconds)
         self.fleet.note_load(state)
         now = asyncio.get_running_loop().time()
         if state.health.is_trial_due(now, is_needed=not self.fleet.has_alternative(state)):
@@ -83,10 +81,9 @@ class Prober:
         pace, now = self.fleet.pace, asyncio.get_running_loop().time()
         is_known = state.info is not None and state.is_available
         # What is pinned is looked at each time: behind one address the server may change without a moment's absence.
-        is_pinned = bool(state.version.model_id or state.version.revision)
-        if is_known and not is_pinned and now - state.identified_at < pace.identity_seconds:
+        if is_known and not state.version.is_pinned and now - state.identified_at < pace.identity_seconds:
             return
-        info = await _info_of(state.server, state.version, pace.probe_limit_seconds)
+        info = await _answered(state.server.info(state.version.model_id), pace.probe_limit_seconds)
         if info is not None:
             state.identified_at = now
         elif not is_known:
@@ -104,8 +101,7 @@ class Prober:
 
 async def why_not_generating(state: ReplicaState, limit_seconds: float) -> str:
     """Ask for one token, and return why none came in time; empty where one did."""
-    model = state.info.model_id if state.info else state.version.model_id or None
-    request = ChatRequest((_TRIAL,), SamplingOptions(1), "trial", model=model)
+    request = ChatRequest((_TRIAL,), SamplingOptions(1), "trial", model=state.model_id)
     try:
         async with asyncio.timeout(limit_seconds), aclosing(state.server.stream_chat(request)) as events:
             await anext(events)
@@ -116,25 +112,10 @@ async def why_not_generating(state: ReplicaState, limit_seconds: float) -> str:
     return ""
 
 
-async def _is_well(server: ModelServer, limit_seconds: float) -> bool:
+async def _answered[T](question: Awaitable[T], limit_seconds: float) -> T | None:
+    """Return a server's answer; `None` where none comes in time, or an error."""
     try:
         async with asyncio.timeout(limit_seconds):
-            return await server.is_healthy()
-    except TimeoutError:
-        return False
-
-
-async def _info_of(server: ModelServer, version: ModelVersion, limit_seconds: float) -> ServerInfo | None:
-    try:
-        async with asyncio.timeout(limit_seconds):
-            return await server.info(version.model_id)
-    except (ModelServerError, TimeoutError):
-        return None
-
-
-async def _load_of(server: ModelServer, limit_seconds: float) -> ServerLoad | None:
-    try:
-        async with asyncio.timeout(limit_seconds):
-            return await server.load()
+            return await question
     except (ModelServerError, TimeoutError):
         return None

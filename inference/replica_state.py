@@ -53,6 +53,11 @@ class ReplicaState:
         return self.health.is_available and not self.refused and not self.replica.is_draining
 
     @property
+    def model_id(self) -> str | None:
+        """What a request calls the model: as the server does, or else its version."""
+        return self.info.model_id if self.info else self.version.model_id or None
+
+    @property
     def most_permits(self) -> int:
         """How many requests it may ever have at once: what it is given, and no more than it says that it takes."""
         told = self.info.max_concurrent_requests if self.info else None

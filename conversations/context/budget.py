@@ -12,7 +12,8 @@ LEAST_ANSWER_TOKENS = 64
 """An answer gets at least this much room, however long the prompt."""
 MOST_HISTORY_BYTES = 4 * 1024 * 1024
 """More of a conversation than this is never read."""
-_TEMPLATE_BYTES_PER_MESSAGE = 64
+TEMPLATE_BYTES_PER_MESSAGE = 64
+"""What a chat template puts around each message, at most."""
 _MOST_BYTES_PER_TOKEN = 16
 
 
@@ -62,7 +63,7 @@ def most_history_bytes(windows: Iterable[int | None]) -> int:
 
 
 def _most_tokens(messages: Sequence[ChatMessage]) -> int:
-    return sum(len(message.content.encode()) + _TEMPLATE_BYTES_PER_MESSAGE for message in messages)
+    return sum(len(message.content.encode()) + TEMPLATE_BYTES_PER_MESSAGE for message in messages)
 
 
 async def _fewest_dropped(

@@ -138,7 +138,7 @@ class Answer:
             prompt.messages,
             _sampling(self.reply.attempt, max_new_tokens=prompt.max_new_tokens),
             request_id=str(self.reply.attempt.generation_id),
-            model=state.info.model_id if state.info else state.version.model_id or None,
+            model=state.model_id,
         )
 
     async def _fitted(self, state: ReplicaState, progress: Progress) -> Prompt:
@@ -244,8 +244,7 @@ async def _count(state: ReplicaState, messages: Sequence[ChatMessage]) -> int | 
 
 def _version_of(state: ReplicaState) -> str:
     """Return what an answer's version is called: the pinned one's name, or what the server says that it runs."""
-    is_pinned = state.version.model_id or state.version.revision
-    return state.version.name if is_pinned or state.info is None else state.info.model_id
+    return state.version.name if state.version.is_pinned or state.info is None else state.info.model_id
 
 
 def window_tokens_of(state: ReplicaState) -> int | None:

@@ -13,7 +13,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts import usage
-from conversations.context.budget import MOST_HISTORY_BYTES
+from conversations.context.budget import MOST_HISTORY_BYTES, TEMPLATE_BYTES_PER_MESSAGE
 from conversations.models import Generation, Message
 from conversations.services.outcomes import Outcome
 from inference.jobs import Job, estimated_tokens
@@ -21,7 +21,6 @@ from inference.messages import ChatMessage, Role
 
 MOST_ATTEMPTS = 5
 """A generation that has taken this many workers down with it is given up."""
-_BYTES_PER_MESSAGE = 64
 _SWEEP_COUNT = 500
 _FORGOTTEN_SECONDS = 2
 
@@ -165,7 +164,7 @@ def claim(generation_id: UUID, *, most_bytes: int = MOST_HISTORY_BYTES) -> Attem
         "id": generation_id,
         "lease": settings.LEASE_SECONDS,
         "most_bytes": most_bytes,
-        "bytes_per_message": _BYTES_PER_MESSAGE,
+        "bytes_per_message": TEMPLATE_BYTES_PER_MESSAGE,
     }
     with connection.cursor() as cursor:
         cursor.execute(_CLAIM, parameters)

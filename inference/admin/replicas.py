@@ -15,7 +15,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from inference.draining import set_draining
-from inference.fleet_overview import Reports, fleet_overview, last_reports, replica_standing
+from inference.fleet_overview import Reports, fleet_overview, replica_standing
+from inference.fleet_reports import last_reports
 from inference.models import Replica
 
 

@@ -8,14 +8,13 @@ from text_generation import AsyncClient
 from inference.events import StreamEvent
 from inference.messages import ChatMessage, ChatRequest, SamplingOptions
 from inference.model_server import ServerInfo
-from inference.server_load import ServerLoad, parse_load
+from inference.server_load import ServerLoad
 from inference.server_words import believed_limit, believed_name
 from inference.tgi.answer import Dialect, stream_answer
-from inference.tgi.errors import Misbehaved, ModelServerError
+from inference.tgi.errors import Misbehaved
 from inference.tgi.transport import (
     DEFAULT_TIMEOUTS,
     LARGEST_INFO_BYTES,
-    LARGEST_METRICS_BYTES,
     Timeouts,
     Transport,
     model_session,
@@ -56,15 +55,11 @@ class TGIClient(AsyncClient):  # type: ignore[misc]  # the package is untyped
 
     async def is_healthy(self) -> bool:
         """See `ModelServer`. During a long prefill TGI may answer late, so one failure alone says little."""
-        try:
-            await self._transport.call("GET", "/health")
-        except ModelServerError:
-            return False
-        return True
+        return await self._transport.is_healthy()
 
     async def load(self) -> ServerLoad | None:
         """See `ModelServer`."""
-        return parse_load(await self._transport.call("GET", "/metrics", limit_bytes=LARGEST_METRICS_BYTES))
+        return await self._transport.load()
 
     async def info(self, wanted_id: str = "") -> ServerInfo:
         """See `ModelServer`; this one runs just one model."""

@@ -11,6 +11,7 @@ from typing import Literal
 import aiohttp
 import orjson
 
+from inference.server_load import ServerLoad, parse_load
 from inference.tgi.errors import (
     InvalidRequest,
     Misbehaved,
@@ -25,7 +26,7 @@ _OK = 200
 _CALL_SECONDS = 10
 _LARGEST_ANSWER_BYTES = 64 * 1024 * 1024
 _LARGEST_ERROR_BYTES = 64 * 1024
-LARGEST_METRICS_BYTES = 2 * 1024 * 1024
+_LARGEST_METRICS_BYTES = 2 * 1024 * 1024
 LARGEST_INFO_BYTES = 1024 * 1024
 
 
@@ -144,6 +145,18 @@ class Transport:
         if not isinstance(answer, dict):
             raise Misbehaved(f"the answer of {path} is not a JSON object")
         return answer
+
+    async def is_healthy(self) -> bool:
+        """Whether `/health` says so."""
+        try:
+            await self.call("GET", "/health")
+        except ModelServerError:
+            return False
+        return True
+
+    async def load(self) -> ServerLoad | None:
+        """What `/metrics` says of the server's load."""
+        return parse_load(await self.call("GET", "/metrics", limit_bytes=_LARGEST_METRICS_BYTES))
 
     async def _send(
         self, method: str, path: str, body: dict[str, object] | None, *, request_id: str | None = None

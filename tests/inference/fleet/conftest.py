@@ -1,15 +1,5 @@
-import pytest
+"""Connections to Redis."""
 
-from foundation.redis import connect, connect_async
+from tests.inference.core.conftest import client, sync_client
 
-
-@pytest.fixture
-async def client():
-    async with connect_async() as client:
-        yield client
-
-
-@pytest.fixture
-def sync_client():
-    with connect() as client:
-        yield client
+__all__ = ["client", "sync_client"]
