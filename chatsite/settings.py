@@ -276,6 +276,17 @@ WORKER_DRAIN_SECONDS = env.float("WORKER_DRAIN_SECONDS", default=10.0)
 KEEP_ALIVE_SECONDS = env.float("KEEP_ALIVE_SECONDS", default=15.0)
 ANSWER_CACHE_SECONDS = env.int("ANSWER_CACHE_SECONDS", default=0)
 """How long an answer to a first message is kept for others of the same tier who ask the same; 0: not at all."""
+CONTEXT_CACHE_SECONDS = env.int("CONTEXT_CACHE_SECONDS", default=3600)
+"""How long the read part of an active conversation is kept in Redis; 0: not at all."""
+BACKGROUND_MODEL = env.str("BACKGROUND_MODEL", default="")
+"""The alias that writes titles and summaries; empty means `small` where there is one, or else the default model."""
+MOST_MEMORIES = env.int("MOST_MEMORIES", default=100)
+MOST_MEMORY_TOKENS = env.int("MOST_MEMORY_TOKENS", default=200)
+"""How many memories a user may have, and how long each may be."""
+MEMORY_REVIEW_DAYS = env.int("MEMORY_REVIEW_DAYS", default=180)
+"""A memory that nobody has confirmed or changed for so long is offered for review."""
+TEMPORARY_KEEP_HOURS = env.int("TEMPORARY_KEEP_HOURS", default=24)
+"""How long after its last message a temporary conversation is deleted."""
 STREAM_KEEP_SECONDS = 3600
 """Lifetime of a generation's token stream in Redis after its last event."""
 

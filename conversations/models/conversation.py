@@ -31,6 +31,9 @@ class Conversation(models.Model):
     pinned = models.BooleanField(default=False)
     archived = models.BooleanField(default=False)
     temporary = models.BooleanField(default=False)
+    context_version = models.PositiveIntegerField(
+        default=0, db_default=0, editable=False, help_text="Grows with every write that is not a further message."
+    )
     created_at = models.DateTimeField(default=timezone.now)
     updated_at = models.DateTimeField(default=timezone.now)
 

@@ -40,6 +40,9 @@ class Generation(models.Model):
     notices = models.JSONField(
         default=list, db_default=[], help_text="Codes of what the answer does without, under load."
     )
+    context = models.JSONField(
+        null=True, editable=False, help_text="What the model saw, as `conversations.context.record` has it."
+    )
     is_background = models.BooleanField(default=False, help_text="Goes on when nobody watches.")
     cancel_requested_at = models.DateTimeField(null=True, blank=True)
     queued_at = models.DateTimeField(default=timezone.now)

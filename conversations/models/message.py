@@ -35,6 +35,9 @@ class Message(models.Model):
     tokens_in = models.PositiveIntegerField(null=True, blank=True)
     tokens_cached = models.PositiveIntegerField(null=True, blank=True)
     tokens_out = models.PositiveIntegerField(null=True, blank=True)
+    token_counts = models.JSONField(
+        default=dict, db_default={}, editable=False, help_text="How many tokens the content has, by tokenizer."
+    )
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
