@@ -1,0 +1,14 @@
+"""What a model thinks aloud inside its text is no part of what it says."""
+
+import regex
+
+_CLOSED = regex.compile(r"<(think|thinking|reasoning)>.*?</\1>", regex.DOTALL | regex.IGNORECASE)
+_UP_TO_CLOSE = regex.compile(r"^.*</(?:think|thinking|reasoning)>", regex.DOTALL | regex.IGNORECASE)
+_FROM_OPEN = regex.compile(r"<(?:think|thinking|reasoning)>.*", regex.DOTALL | regex.IGNORECASE)
+
+
+def without_thoughts(text: str) -> str:
+    """Return the text without its thoughts: closed ones, one that never ends, one whose beginning the template wrote."""
+    text = _CLOSED.sub("", text)
+    text = _UP_TO_CLOSE.sub("", text)
+    return _FROM_OPEN.sub("", text).strip()
