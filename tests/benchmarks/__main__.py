@@ -4,13 +4,14 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 
-from tests.benchmarks import cancels, known_answers, overload, relay, warmth
+from tests.benchmarks import cancels, known_answers, overload, prefixes, relay, warmth
 
 COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
     "relay": relay.main,
     "cancels": cancels.main,
     "overload": overload.main,
     "known_answers": known_answers.main,
+    "prefixes": prefixes.main,
     "warmth": warmth.main,
 }
 
