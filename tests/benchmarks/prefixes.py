@@ -45,13 +45,15 @@ class Turn:
 def main(arguments: Sequence[str]) -> None:
     options = _options(arguments)
     described = machine.describe()
-    with _local_model(options.window) as url:
-        with running_product(
+    with (
+        _local_model(options.window) as url,
+        running_product(
             MODEL_FLEET=f"small={url}#permits=2", MAX_ANSWER_TOKENS=str(options.answer), SYSTEM_INSTRUCTIONS=SYSTEM
-        ) as product:
-            [[account]] = product.make_accounts(Group(1, users=1))
-            uvloop.run(_talk(product, account, options.turns))
-            rows = product.query(_TOKENS_READ, account.conversation_id)
+        ) as product,
+    ):
+        [[account]] = product.make_accounts(Group(1, users=1))
+        uvloop.run(_talk(product, account, options.turns))
+        rows = product.query(_TOKENS_READ, account.conversation_id)
     ours = [Turn(tokens, cached) for tokens, cached, _ in rows]
     with _local_model(options.window) as url:  # another one: it must not know the prompts from before
         simple = uvloop.run(_drop_the_oldest(url, options, [content for *_, content in rows]))
