@@ -2,63 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from operator import itemgetter
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-import orjson
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import connection
 from django.utils import timezone
 
 from accounts import usage
-from conversations.context.budget import MOST_HISTORY_BYTES, TEMPLATE_BYTES_PER_MESSAGE
-from conversations.models import Generation, Message
 from conversations.services.outcomes import Outcome
-from inference.jobs import Job, estimated_tokens
-from inference.messages import ChatMessage, Role
+from inference.messages import ChatMessage
 
 MOST_ATTEMPTS = 5
 """A generation that has taken this many workers down with it is given up."""
-_SWEEP_COUNT = 500
-_FORGOTTEN_SECONDS = 2
-
-_CLAIM = """
-WITH RECURSIVE claimed AS (
-  UPDATE conversations_generation
-  SET status = 'running', attempt = attempt + 1, started_at = COALESCE(started_at, now()),
-      lease_expires_at = now() + make_interval(secs => %(lease)s)
-  WHERE message_id = %(id)s AND status = 'queued' RETURNING *
-), shown AS (
-  UPDATE conversations_message SET status = 'running' WHERE id IN (SELECT message_id FROM claimed)
-), path AS (
-  SELECT message.id, message.conversation_id, message.parent_id, message.role, message.content, 0 AS bytes
-  FROM claimed JOIN conversations_message message ON message.id = claimed.message_id
-  UNION ALL
-  SELECT message.id, message.conversation_id, message.parent_id, message.role, message.content,
-         path.bytes + octet_length(message.content) + %(bytes_per_message)s
-  FROM path JOIN conversations_message message
-  ON message.id = path.parent_id AND message.conversation_id = path.conversation_id
-  WHERE path.bytes < %(most_bytes)s
-)
-SELECT path.bytes, path.id, path.parent_id, path.role, path.content,
-       claimed.attempt, claimed.user_id, claimed.conversation_id, claimed.model, claimed.options,
-       claimed.cancel_requested_at IS NOT NULL, claimed.is_background,
-       claimed.attempt = 1 AND claimed.deadline < now(), claimed.first_token_at, conversation.instructions,
-       claimed.notices,
-       (SELECT before.replica FROM conversations_message question
-        JOIN conversations_generation before ON before.message_id = question.parent_id
-        WHERE question.id = path.parent_id AND claimed.message_id IS NOT NULL)
-FROM path LEFT JOIN claimed ON claimed.message_id = path.id
-LEFT JOIN conversations_conversation conversation ON conversation.id = claimed.conversation_id
-"""
-"""Answers with the path from the empty answer up to the first message; what was claimed stands in the first row only.
-
-The path is walked by the parents, so that a tree of many branches costs no more than the branch that counts, and ends
-where the prompt would outgrow every window. Each message counts a few bytes of its own: a damaged tree's circle ends,
-and `_once_each` leaves its rounds out.
-"""
 
 _CHECKPOINT = """
 WITH live AS (
@@ -107,27 +64,6 @@ SELECT count(*) FROM ended
 """.replace("RECORD_ENDED", usage.RECORD_ENDED)
 """Locks the conversation first, as whoever deletes it does: in another order the two could lock each other out."""
 
-_REQUEUE = """
-WITH lost AS (
-  UPDATE conversations_generation SET status = 'queued', lease_expires_at = NULL, enqueued_at = now()
-  WHERE message_id IN (
-    SELECT message_id FROM conversations_generation
-    WHERE status = 'running' AND lease_expires_at < now() LIMIT %(count)s FOR UPDATE SKIP LOCKED)
-  RETURNING *
-), forgotten AS (
-  UPDATE conversations_generation SET enqueued_at = now()
-  WHERE message_id IN (
-    SELECT message_id FROM conversations_generation
-    WHERE status = 'queued' AND enqueued_at < now() - make_interval(secs => %(forgotten)s)
-    ORDER BY message_id LIMIT %(count)s FOR UPDATE SKIP LOCKED)
-  RETURNING *
-)
-SELECT message_id, priority_class, model, user_id,
-  CASE WHEN attempt = 0 THEN deadline ELSE now() + make_interval(secs => %(patience)s) END,
-  (options ->> 'max_tokens')::int
-FROM (SELECT * FROM lost UNION ALL SELECT * FROM forgotten) AS waiting
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
@@ -153,64 +89,6 @@ class Attempt:
     is_cancelled: bool
     is_background: bool
     is_overdue: bool
-
-
-def claim(generation_id: UUID, *, most_bytes: int = MOST_HISTORY_BYTES) -> Attempt | None:
-    """Take a queued generation, and read what led to it; `None` for one that is not queued (any more).
-
-    Messages are read from the newest back until they have `most_bytes`.
-    """
-    parameters = {
-        "id": generation_id,
-        "lease": settings.LEASE_SECONDS,
-        "most_bytes": most_bytes,
-        "bytes_per_message": TEMPLATE_BYTES_PER_MESSAGE,
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(_CLAIM, parameters)
-        rows = cursor.fetchall()
-    if not rows:
-        return None
-    path = _once_each(sorted(rows, key=itemgetter(0)))
-    (
-        _, _, _, _, content, number, user_id, conversation_id, model, options, is_cancelled, is_background,
-        is_overdue, first_token_at, instructions, notices, hint_replica,
-    ) = path[0]  # fmt: skip
-    is_path_cut = path[-1][2] is not None
-    return Attempt(
-        generation_id=generation_id,
-        number=number,
-        user_id=user_id,
-        conversation_id=conversation_id,
-        model=model,
-        options=orjson.loads(options),
-        instructions=instructions,
-        notices=tuple(orjson.loads(notices)),
-        path=_said([(role, text) for _, _, _, role, text, *_ in reversed(path[1:])], is_cut=is_path_cut),
-        is_path_cut=is_path_cut,
-        hint_replica=hint_replica or "",
-        checkpointed_text=content,
-        first_token_at=first_token_at,
-        is_cancelled=is_cancelled,
-        is_background=is_background,
-        is_overdue=is_overdue,
-    )
-
-
-def _once_each(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Return the rows up to the first message that comes a second time."""
-    seen: set[UUID] = set()
-    for place, (_, message_id, *_) in enumerate(rows):
-        if message_id in seen:
-            return rows[:place]
-        seen.add(message_id)
-    return rows
-
-
-def _said(path: list[tuple[Role, str]], *, is_cut: bool) -> tuple[ChatMessage, ...]:
-    """Return the messages of a path; one whose beginning is missing begins with the first question that there is."""
-    first = next((i for i, (role, _) in enumerate(path) if role == "user"), 0) if is_cut else 0
-    return tuple(ChatMessage(role, content) for role, content in path[first:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,43 +140,3 @@ def finish(attempt: Attempt, outcome: Outcome) -> bool:
     with connection.cursor() as cursor:
         cursor.execute(_FINISH, parameters)
         return bool(cursor.fetchone()[0])
-
-
-def hand_over(attempt: Attempt, text: str, *, first_token_at: datetime | None = None) -> Job | None:
-    """Give a running generation back to the queue with the text so far."""
-    with transaction.atomic():
-        ours = Generation.objects.filter(
-            pk=attempt.generation_id, attempt=attempt.number, status=Message.Status.RUNNING
-        ).update(
-            status=Message.Status.QUEUED,
-            first_token_at=first_token_at,
-            lease_expires_at=None,
-            enqueued_at=timezone.now(),
-        )
-        if not ours:
-            return None
-        Message.objects.filter(pk=attempt.generation_id).update(content=text)
-        generation = Generation.objects.only("priority_class").get(pk=attempt.generation_id)
-    return Job(
-        attempt.generation_id,
-        generation.priority_class,
-        attempt.model,
-        attempt.user_id,
-        timezone.now() + timedelta(seconds=settings.QUEUE_DEADLINE_SECONDS),
-        _estimate(attempt.options.get("max_tokens")),
-    )
-
-
-def lost_jobs() -> list[Job]:
-    """Return what no worker holds: running ones whose lease ran out, queued ones that the queue may have forgotten."""
-    with connection.cursor() as cursor:
-        patience = settings.QUEUE_DEADLINE_SECONDS
-        cursor.execute(_REQUEUE, {"count": _SWEEP_COUNT, "forgotten": _FORGOTTEN_SECONDS, "patience": patience})
-        return [
-            Job(generation_id, priority_class, model, user_id, deadline, _estimate(most_tokens))
-            for generation_id, priority_class, model, user_id, deadline, most_tokens in cursor.fetchall()
-        ]
-
-
-def _estimate(most_tokens: int | None) -> int:
-    return estimated_tokens(0, most_tokens or settings.MAX_ANSWER_TOKENS)

@@ -9,7 +9,7 @@ import redis.asyncio
 import structlog
 from django.conf import settings
 
-from conversations.services import attempts, generations
+from conversations.services import attempts, generations, requeueing
 from conversations.services.attempts import Attempt, LiveText
 from conversations.streaming import presence
 from foundation.database import DATABASE_UNREACHABLE, in_database
@@ -84,7 +84,7 @@ class LiveReplies:
         if time.monotonic() < self._no_sweep_before:
             return
         try:
-            jobs = await in_database(attempts.lost_jobs)
+            jobs = await in_database(requeueing.lost_jobs)
             if jobs:
                 await in_database(generations.enqueue, jobs)
         except DATABASE_UNREACHABLE as error:

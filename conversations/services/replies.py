@@ -10,7 +10,7 @@ from django.conf import settings
 from conversations.broadcasts import broadcast
 from conversations.context.budget import most_history_bytes
 from conversations.exceptions import ContentTooLong
-from conversations.services import attempts, generations
+from conversations.services import attempts, claims, generations, requeueing
 from conversations.services.answering import Answer, window_tokens_of
 from conversations.services.attempts import Attempt
 from conversations.services.known_answers import KnownAnswers
@@ -49,7 +49,7 @@ class ReplyWriter:
     async def __call__(self, job: Job, cancellation: Cancellation, permit: Permit) -> None:
         most_bytes = most_history_bytes(map(window_tokens_of, self.fleet.states.values()))
         try:
-            attempt = await in_database(attempts.claim, job.generation_id, most_bytes=most_bytes)
+            attempt = await in_database(claims.claim, job.generation_id, most_bytes=most_bytes)
         except DATABASE_UNREACHABLE as error:
             # It is still queued there; the sweeper brings it back.
             log.warning("claim_failed", error=type(error).__name__)
@@ -155,7 +155,7 @@ class ReplyWriter:
     async def _hand_over(self, reply: LiveReply) -> None:
         await self.publisher.drain(reply.writer, _DRAIN_SECONDS)
         job = await in_database(
-            attempts.hand_over, reply.attempt, reply.writer.text, first_token_at=reply.first_token_at
+            requeueing.hand_over, reply.attempt, reply.writer.text, first_token_at=reply.first_token_at
         )
         if job is not None:
             await in_database(generations.enqueue, [job])

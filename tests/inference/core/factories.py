@@ -5,7 +5,7 @@ from datetime import timedelta
 from django.utils import timezone
 
 from conversations.models import Conversation, Generation, Message
-from conversations.services import attempts
+from conversations.services import claims
 from conversations.streaming.snapshot import snapshot_of
 from tests.accounts.factories import make_user
 
@@ -40,7 +40,7 @@ def generation_of(answer, **fields) -> Generation:
 
 def make_attempt(conversation=None, **fields):
     """Make a generation and claim it."""
-    attempt = attempts.claim(make_generation(conversation, **fields).pk)
+    attempt = claims.claim(make_generation(conversation, **fields).pk)
     assert attempt is not None
     return attempt
 

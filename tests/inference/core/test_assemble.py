@@ -4,7 +4,7 @@ import pytest
 
 from conversations.context.assemble import assemble
 from conversations.models import Conversation, Message
-from conversations.services import attempts
+from conversations.services import claims
 from inference.messages import ChatMessage
 from tests.accounts.factories import make_user
 from tests.inference.core.factories import generation_of
@@ -36,7 +36,7 @@ def branch(conversation, *turns, parent=None):
 def prompt(conversation, question, instructions=""):
     """Claim an answer to the question, and return what the model is asked."""
     answer = Message.objects.create(conversation=conversation, parent=question, role="assistant", status="queued")
-    attempt = attempts.claim(generation_of(answer).pk)
+    attempt = claims.claim(generation_of(answer).pk)
     return assemble(attempt.path, instructions)
 
 
@@ -107,7 +107,7 @@ def test_a_long_branch_takes_few_queries(conversation, django_assert_max_num_que
     answer = Message.objects.create(conversation=conversation, parent=question, role="assistant", status="queued")
     generation = generation_of(answer)
     with django_assert_max_num_queries(1):
-        assert len(assemble(attempts.claim(generation.pk).path, "")) == 201
+        assert len(assemble(claims.claim(generation.pk).path, "")) == 201
 
 
 def test_the_messages_are_what_a_model_server_takes(conversation):

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from accounts.models import UsageRecord
 from conversations.models import Conversation, Generation, Message
-from conversations.services import attempts
+from conversations.services import attempts, claims, requeueing
 from conversations.services.attempts import LiveText
 from conversations.services.conversations import delete
 from conversations.services.outcomes import Outcome
@@ -53,8 +53,8 @@ def at_once(calls):
 def taken_over(attempt):
     """Let the attempt's worker be believed dead, and another take the generation."""
     expire_lease(attempt.generation_id)
-    attempts.lost_jobs()
-    heir = attempts.claim(attempt.generation_id)
+    requeueing.lost_jobs()
+    heir = claims.claim(attempt.generation_id)
     assert heir is not None
     return heir
 
@@ -68,7 +68,7 @@ def state_of(generation_id):
 def test_a_claim_tells_all_that_is_needed_to_write():
     conversation = Conversation.objects.create(user=make_user(), instructions="Be brief.")
     generation = make_generation(conversation, options={"max_tokens": 5, "stop": ["x"]}, is_background=True)
-    attempt = attempts.claim(generation.pk)
+    attempt = claims.claim(generation.pk)
     assert attempt.number == 1
     assert attempt.user_id == conversation.user_id
     assert attempt.conversation_id == conversation.pk
@@ -94,67 +94,67 @@ def test_a_claim_takes_one_statement_whatever_the_length():
     for turns in (1, 301):
         generation = make_turns(["text"] * turns)
         with CaptureQueriesContext(connection) as queries:
-            assert len(attempts.claim(generation.pk).path) == turns
+            assert len(claims.claim(generation.pk).path) == turns
         assert len(queries) == 1
 
 
 def test_a_path_that_is_too_long_is_read_from_its_end_and_begins_with_a_question():
     texts = [f"{number:4}" * 25 for number in range(101)]
-    attempt = attempts.claim(make_turns(texts).pk, most_bytes=2000)
+    attempt = claims.claim(make_turns(texts).pk, most_bytes=2000)
     read = [message.content for message in attempt.path]
     assert 5 < len(read) < 20
     assert (attempt.path[0].role, read) == ("user", texts[-len(read) :])
     assert attempt.is_path_cut is True
-    whole = attempts.claim(make_turns(texts).pk)
+    whole = claims.claim(make_turns(texts).pk)
     assert ([message.content for message in whole.path], whole.is_path_cut) == (texts, False)
 
 
 def test_a_message_is_read_whole_however_long_it_is():
-    attempt = attempts.claim(make_turns(["x" * 5000]).pk, most_bytes=100)
+    attempt = claims.claim(make_turns(["x" * 5000]).pk, most_bytes=100)
     assert (attempt.path, attempt.is_path_cut) == ((ChatMessage("user", "x" * 5000),), False)
 
 
 def test_a_claim_names_the_replica_that_wrote_the_answer_before():
     generation = make_turns(["one", "1", "two"])
     generation_of(generation.message.parent.parent, replica="http://warm")
-    assert attempts.claim(generation.pk).hint_replica == "http://warm"
-    assert attempts.claim(make_generation().pk).hint_replica == ""
+    assert claims.claim(generation.pk).hint_replica == "http://warm"
+    assert claims.claim(make_generation().pk).hint_replica == ""
 
 
 def test_a_circle_of_messages_comes_to_an_end():
     generation = make_turns(["one", "1", "two"])
     question = generation.message.parent
     Message.objects.filter(parent=None).update(parent=question)
-    assert attempts.claim(generation.pk, most_bytes=1000).is_path_cut is True
+    assert claims.claim(generation.pk, most_bytes=1000).is_path_cut is True
 
 
 def test_a_claim_knows_of_a_cancel_and_of_a_deadline_that_passed():
-    cancelled = attempts.claim(make_generation(cancel_requested_at=timezone.now()).pk)
-    overdue = attempts.claim(make_generation(deadline=timezone.now() - timedelta(seconds=1)).pk)
+    cancelled = claims.claim(make_generation(cancel_requested_at=timezone.now()).pk)
+    overdue = claims.claim(make_generation(deadline=timezone.now() - timedelta(seconds=1)).pk)
     assert (cancelled.is_cancelled, cancelled.is_overdue) == (True, False)
     assert (overdue.is_cancelled, overdue.is_overdue) == (False, True)
 
 
 def test_a_generation_that_had_begun_is_never_overdue():
     generation = make_generation(deadline=timezone.now() - timedelta(seconds=1), attempt=1)
-    assert attempts.claim(generation.pk).is_overdue is False
+    assert claims.claim(generation.pk).is_overdue is False
 
 
 @in_threads
 def test_of_twenty_workers_one_gets_the_generation():
     generation = make_generation()
-    claims = at_once([lambda: attempts.claim(generation.pk)] * 20)
-    assert len([each for each in claims if each is not None]) == 1
+    taken = at_once([lambda: claims.claim(generation.pk)] * 20)
+    assert len([each for each in taken if each is not None]) == 1
     assert state_of(generation.pk)[:2] == ("running", 1)
 
 
 @pytest.mark.parametrize("status", ["running", "complete", "cancelled", "failed", "blocked"])
 def test_only_what_waits_can_be_claimed(status):
-    assert attempts.claim(make_generation(status=status).pk) is None
+    assert claims.claim(make_generation(status=status).pk) is None
 
 
 def test_what_does_not_exist_cannot_be_claimed():
-    assert attempts.claim(new_id()) is None
+    assert claims.claim(new_id()) is None
 
 
 def test_a_checkpoint_saves_the_text_and_renews_the_lease():
@@ -163,7 +163,7 @@ def test_a_checkpoint_saves_the_text_and_renews_the_lease():
     assert attempts.checkpoint([live(attempt, "So far")]) == {attempt.generation_id: False}
     assert state_of(attempt.generation_id)[3] == "So far"
     assert read_generation(attempt.generation_id).lease_expires_at > timezone.now()
-    assert attempts.lost_jobs() == []
+    assert requeueing.lost_jobs() == []
 
 
 def test_a_checkpoint_without_news_leaves_the_text_and_renews_the_lease():
@@ -171,7 +171,7 @@ def test_a_checkpoint_without_news_leaves_the_text_and_renews_the_lease():
     expire_lease(attempt.generation_id)
     attempts.checkpoint([live(attempt, None)])
     assert state_of(attempt.generation_id)[3] == "Kept"
-    assert attempts.lost_jobs() == []
+    assert requeueing.lost_jobs() == []
 
 
 def test_a_checkpoint_of_many_generations_is_one_statement():
@@ -238,7 +238,7 @@ def test_a_zombie_changes_nothing():
     updated_at = Conversation.objects.get().updated_at
     assert attempts.checkpoint([live(zombie, "the zombie's")]) == {}
     assert attempts.finish(zombie, outcome("the zombie's")) is False
-    assert attempts.hand_over(zombie, "the zombie's") is None
+    assert requeueing.hand_over(zombie, "the zombie's") is None
     assert state_of(zombie.generation_id) == before == ("running", 2, "running", "the heir's", None)
     assert Conversation.objects.get().updated_at == updated_at
     assert not UsageRecord.objects.exists()
@@ -255,39 +255,39 @@ def test_a_zombie_changes_nothing_after_the_end_either():
 
 def test_what_is_handed_over_waits_again_with_its_text():
     attempt = make_attempt(priority_class="plus")
-    job = attempts.hand_over(attempt, "So far")
+    job = requeueing.hand_over(attempt, "So far")
     assert (job.generation_id, job.priority_class, job.model) == (attempt.generation_id, "plus", "small")
     assert job.user_id == attempt.user_id
-    assert attempts.hand_over(attempt, "again") is None
-    heir = attempts.claim(attempt.generation_id)
+    assert requeueing.hand_over(attempt, "again") is None
+    heir = claims.claim(attempt.generation_id)
     assert (heir.number, heir.checkpointed_text) == (2, "So far")
 
 
 def test_an_expired_lease_gives_the_generation_back_once():
     attempt = make_attempt(priority_class="plus")
-    assert attempts.lost_jobs() == []
+    assert requeueing.lost_jobs() == []
     expire_lease(attempt.generation_id)
-    (job,) = attempts.lost_jobs()
+    (job,) = requeueing.lost_jobs()
     assert (job.generation_id, job.priority_class, job.user_id) == (attempt.generation_id, "plus", attempt.user_id)
-    assert attempts.lost_jobs() == []
-    assert attempts.claim(attempt.generation_id).number == 2
+    assert requeueing.lost_jobs() == []
+    assert claims.claim(attempt.generation_id).number == 2
 
 
 def test_what_the_queue_may_have_forgotten_is_offered_again_but_not_at_once():
     generation = make_generation()
-    assert attempts.lost_jobs() == []
+    assert requeueing.lost_jobs() == []
     Generation.objects.update(enqueued_at=timezone.now() - timedelta(seconds=10))
     generation.refresh_from_db()
-    assert attempts.lost_jobs() == [
+    assert requeueing.lost_jobs() == [
         Job(generation.pk, "free", "small", generation.user_id, generation.deadline, estimated_tokens(0, 100))
     ]
-    assert attempts.lost_jobs() == []
+    assert requeueing.lost_jobs() == []
 
 
 def test_what_had_begun_gets_the_whole_time_to_be_begun_again():
     attempt = make_attempt(deadline=timezone.now() - timedelta(seconds=1))
     expire_lease(attempt.generation_id)
-    (job,) = attempts.lost_jobs()
+    (job,) = requeueing.lost_jobs()
     assert job.deadline > timezone.now() + timedelta(seconds=60)
 
 
@@ -295,7 +295,7 @@ def test_what_has_ended_is_never_offered_again():
     long_ago = timezone.now() - timedelta(days=1)
     for status in ("complete", "cancelled", "failed", "blocked"):
         make_generation(status=status, lease_expires_at=long_ago, enqueued_at=long_ago)
-    assert attempts.lost_jobs() == []
+    assert requeueing.lost_jobs() == []
 
 
 @in_threads
@@ -303,7 +303,7 @@ def test_sweepers_at_once_share_what_was_lost():
     lost = {make_attempt().generation_id for _ in range(20)}
     for each in lost:
         expire_lease(each)
-    offered = [job.generation_id for share in at_once([attempts.lost_jobs] * 6) for job in share]
+    offered = [job.generation_id for share in at_once([requeueing.lost_jobs] * 6) for job in share]
     assert len(offered) == len(set(offered))
     assert set(offered) == lost
 
@@ -319,8 +319,8 @@ def test_nothing_brings_a_deleted_conversation_back():
     Conversation.objects.get().delete()
     assert attempts.checkpoint([live(attempt, "text")]) == {}
     assert attempts.finish(attempt, outcome()) is False
-    assert attempts.hand_over(attempt, "text") is None
-    assert attempts.claim(attempt.generation_id) is None
+    assert requeueing.hand_over(attempt, "text") is None
+    assert claims.claim(attempt.generation_id) is None
     for table in (Conversation, Message, Generation, UsageRecord):
         assert not table.objects.exists()
 
@@ -336,12 +336,12 @@ def test_ends_checkpoints_and_deletions_at_once_never_lock_each_other_out():
         at_once(
             [
                 lambda running=running: [attempts.finish(each, outcome()) for each in running[::4]],
-                lambda running=running: [attempts.hand_over(each, "text") for each in running[1::4]],
+                lambda running=running: [requeueing.hand_over(each, "text") for each in running[1::4]],
                 lambda texts=texts: [attempts.checkpoint(texts) for _ in range(5)],
                 lambda texts=texts: [attempts.checkpoint(texts[::-1]) for _ in range(5)],
                 lambda user=user, ids=ids: delete(user=user, conversation_id=ids[0]),
                 lambda user=user, ids=ids: delete(user=user, conversation_id=ids[1]),
-                attempts.lost_jobs,
+                requeueing.lost_jobs,
             ]
         )
         assert not Message.objects.filter(conversation_id__in=ids[:2]).exists()

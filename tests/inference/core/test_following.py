@@ -8,7 +8,7 @@ import pytest_asyncio
 from django.db import connection
 
 from conversations.models import Conversation
-from conversations.services import attempts
+from conversations.services import claims, requeueing
 from conversations.services.generations import request_cancel
 from conversations.streaming.follow import follow
 from conversations.streaming.hub import close_hub, current_hub
@@ -310,8 +310,8 @@ async def test_a_dead_workers_answer_goes_on_for_its_readers():
 
 
 def _taken_over(attempt):
-    attempts.hand_over(attempt, "")
-    return attempts.claim(attempt.generation_id)
+    requeueing.hand_over(attempt, "")
+    return claims.claim(attempt.generation_id)
 
 
 async def test_the_row_is_what_a_reader_ends_with():

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from conversations.models import Generation
-from conversations.services import attempts
+from conversations.services import claims, requeueing
 from conversations.services.live_replies import LiveReplies, LiveReply
 from conversations.streaming import presence
 from foundation.database import in_database
@@ -50,7 +50,7 @@ async def test_a_checkpoint_renews_the_lease_of_a_reply_that_is_silent(live, pub
     reply = await in_hand(live, publisher)
     await in_database(expire_lease, reply.attempt.generation_id)
     await live.checkpoint()
-    assert await in_database(attempts.lost_jobs) == []
+    assert await in_database(requeueing.lost_jobs) == []
     assert reply.cancellation.why is None
 
 
@@ -59,10 +59,10 @@ async def test_whoever_goes_on_with_a_reply_knows_when_its_first_token_came(live
     dead.first_token_at = leaving.first_token_at = first = timezone.now()
     await live.checkpoint()
     await in_database(expire_lease, dead.attempt.generation_id)
-    await in_database(attempts.lost_jobs)
-    await in_database(attempts.hand_over, leaving.attempt, "", first_token_at=leaving.first_token_at)
+    await in_database(requeueing.lost_jobs)
+    await in_database(requeueing.hand_over, leaving.attempt, "", first_token_at=leaving.first_token_at)
     for reply in (dead, leaving):
-        attempt = await in_database(attempts.claim, reply.attempt.generation_id)
+        attempt = await in_database(claims.claim, reply.attempt.generation_id)
         assert LiveReply(attempt, reply.writer, Cancellation()).first_token_at == first
 
 
@@ -80,16 +80,16 @@ async def test_a_cancel_that_was_not_heard_is_read_from_the_row(live, publisher)
 
 async def test_a_reply_that_was_given_to_another_worker_is_let_go(live, publisher):
     reply = await in_hand(live, publisher, "x")
-    await in_database(attempts.hand_over, reply.attempt, "")
-    await in_database(attempts.claim, reply.attempt.generation_id)
+    await in_database(requeueing.hand_over, reply.attempt, "")
+    await in_database(claims.claim, reply.attempt.generation_id)
     await live.checkpoint()
     assert reply.cancellation.why is Why.FENCED
 
 
 async def test_a_later_attempt_of_the_same_worker_is_not_removed_with_an_earlier_one(live, publisher):
     zombie = await in_hand(live, publisher, "zombie")
-    await in_database(attempts.hand_over, zombie.attempt, "")
-    attempt = await in_database(attempts.claim, zombie.attempt.generation_id)
+    await in_database(requeueing.hand_over, zombie.attempt, "")
+    attempt = await in_database(claims.claim, zombie.attempt.generation_id)
     writer = publisher.writer(attempt.generation_id, attempt.number)
     writer.write_text("heir")
     heir = LiveReply(attempt, writer, Cancellation())
