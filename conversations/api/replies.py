@@ -28,7 +28,8 @@ from conversations.api.serializers import NewMessageSerializer, RegenerateSerial
 from conversations.exceptions import ContentTooLong, InvalidRequest, ReplyFailed
 from conversations.models import Generation, Message
 from conversations.services import messages
-from conversations.services.messages import NewMessage, Sent
+from conversations.services.answer_requests import Sent
+from conversations.services.messages import NewMessage
 from conversations.streaming.follow import Limits, follow
 from conversations.streaming.snapshot import snapshot_of
 from conversations.streaming.sse import stream_response

@@ -4,6 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import F
 
 from accounts.models import User
 from conversations import queries
@@ -19,18 +20,29 @@ MOST_INSTRUCTION_CHARACTERS = 20_000
 _CHANGEABLE = {"title", "model", "instructions", "pinned", "archived", "active_message_id"}
 
 
-def create(*, user: User, title: str = "", model: str = "", instructions: str = "") -> Conversation:
+def create(
+    *, user: User, title: str = "", model: str = "", instructions: str = "", temporary: bool = False
+) -> Conversation:
     """Make an empty conversation."""
-    conversation = new_conversation(user=user, title=title, model=model, instructions=instructions)
+    conversation = new_conversation(user=user, title=title, model=model, instructions=instructions, temporary=temporary)
     conversation.save(force_insert=True)
     _tell(conversation, "conversation_changed")
     return conversation
 
 
-def new_conversation(*, user: User, title: str = "", model: str = "", instructions: str = "") -> Conversation:
+def new_conversation(
+    *, user: User, title: str = "", model: str = "", instructions: str = "", temporary: bool = False
+) -> Conversation:
     """Return a conversation that is not saved yet."""
     _check({"title": title, "model": model, "instructions": instructions})
-    return Conversation(user=user, title=title, is_title_chosen=bool(title), model=model, instructions=instructions)
+    return Conversation(
+        user=user,
+        title=title,
+        is_title_chosen=bool(title),
+        model=model,
+        instructions=instructions,
+        temporary=temporary,
+    )
 
 
 def change(*, user: User, conversation_id: UUID, changes: dict[str, Any]) -> Conversation:
@@ -46,7 +58,9 @@ def change(*, user: User, conversation_id: UUID, changes: dict[str, Any]) -> Con
     if not changes:
         return conversation
     values = changes | ({"is_title_chosen": bool(changes["title"])} if "title" in changes else {})
-    Conversation.objects.owned_by(user.id).filter(pk=conversation_id).update(**values)
+    Conversation.objects.owned_by(user.id).filter(pk=conversation_id).update(
+        **values, context_version=F("context_version") + 1
+    )
     # Read again: it may have been changed elsewhere, or deleted, which this tells.
     conversation = queries.conversation_of(user.id, conversation_id)
     _tell(conversation, "conversation_changed")
@@ -61,10 +75,16 @@ def delete(*, user: User, conversation_id: UUID) -> None:
         generations.request_cancel(generation_id)
     with transaction.atomic():
         Conversation.objects.select_for_update().filter(pk=conversation_id).first()
-        # In the order of the ids, as workers lock them.
-        ids = list(conversation.generations.select_for_update().order_by("pk").values_list("pk", flat=True))
-        conversation.delete()
-        transaction.on_commit(lambda: generations.forget_streams(ids), robust=True)
+        erase(conversation)
+
+
+def erase(conversation: Conversation) -> None:
+    """Delete a conversation whose row the transaction has locked."""
+    conversation_id = conversation.id
+    # In the order of the ids, as workers lock them.
+    ids = list(conversation.generations.select_for_update().order_by("pk").values_list("pk", flat=True))
+    conversation.delete()
+    transaction.on_commit(lambda: generations.forget_streams(ids), robust=True)
     _tell(conversation, "conversation_deleted", conversation_id=conversation_id)
 
 

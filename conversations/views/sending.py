@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from django.conf import settings
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
@@ -10,7 +11,7 @@ from conversations import queries
 from conversations.forms import MessageForm
 from conversations.services import generations
 from conversations.services import messages as message_services
-from conversations.services.messages import Sent
+from conversations.services.answer_requests import Sent
 from conversations.views.access import SignedInRequest, signed_in, wants_fragment
 from conversations.views.presentation import ShownConversation, shown_messages
 
@@ -67,7 +68,8 @@ def _sent(request: SignedInRequest, sent: Sent) -> HttpResponse:
         return redirect("conversation", sent.conversation.id)
     context = {
         "conversation": sent.conversation,
+        "temporary_keep_hours": settings.TEMPORARY_KEEP_HOURS,
         "row": ShownConversation(sent.conversation, is_current=True, is_answering=sent.answer.is_under_way),
-        "shown_messages": shown_messages([sent.user_message, sent.answer]),
+        "shown_messages": shown_messages([sent.follows, sent.answer]),
     }
     return render(request, "conversations/_sent.html", context)
