@@ -321,6 +321,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": timedelta(seconds=15),
         "options": {"expires": 15},
     },
+    "delete-outlived-conversations": {
+        "task": "conversations.tasks.delete_outlived_conversations",
+        "schedule": timedelta(minutes=5),
+        "options": {"expires": 300},
+    },
     "clear-expired-sessions": {"task": "accounts.tasks.clear_expired_sessions", "schedule": timedelta(hours=6)},
     "count-reservations-again": {"task": "accounts.tasks.count_reservations_again", "schedule": timedelta(minutes=1)},
 }

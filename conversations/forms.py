@@ -15,6 +15,7 @@ class MessageForm(forms.Form):
     content = forms.CharField(strip=False, error_messages={"required": "Write a message first."})
     model = forms.CharField(required=False, max_length=100)
     parent_id = forms.UUIDField(required=False)
+    temporary = forms.BooleanField(required=False)
     idempotency_key = forms.CharField(required=False, max_length=255)
 
     def clean_content(self) -> str:
@@ -32,6 +33,7 @@ class MessageForm(forms.Form):
             model=fields["model"] or None,
             parent=fields["parent_id"] or "active",
             is_background=is_background,
+            is_temporary=fields["temporary"],
         )
 
 

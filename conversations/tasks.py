@@ -7,7 +7,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from conversations.models import IdempotencyKey
-from conversations.services import generations
+from conversations.services import generations, temporary
 
 
 @shared_task  # type: ignore[untyped-decorator]  # Celery is untyped
@@ -21,3 +21,9 @@ def delete_expired_idempotency_keys() -> int:
 def give_up_overdue_generations() -> int:
     """End generations whose deadline passed while no worker was there to take them; return how many."""
     return generations.give_up_overdue()
+
+
+@shared_task  # type: ignore[untyped-decorator]  # Celery is untyped
+def delete_outlived_conversations() -> int:
+    """Delete the temporary conversations whose time is over; return how many."""
+    return temporary.delete_outlived()

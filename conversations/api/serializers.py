@@ -21,6 +21,9 @@ class NewConversationSerializer(StrictSerializer):
     title = TextField(max_length=MOST_TITLE_CHARACTERS, allow_blank=True, default="")
     model = TextField(max_length=100, allow_blank=True, default="")
     instructions = TextField(max_length=MOST_INSTRUCTION_CHARACTERS, allow_blank=True, default="")
+    temporary = TruthField(
+        default=False, help_text="Not listed, without memories, and deleted a while after its last message."
+    )
 
 
 class ChangedConversationSerializer(StrictSerializer):
@@ -48,6 +51,9 @@ class ConversationSerializer(serializers.ModelSerializer[Conversation]):
     conversation_id = serializers.UUIDField(source="pk", read_only=True)
     model = serializers.SerializerMethodField(help_text="A model's name, or `auto`.")
     active_message_id = serializers.UUIDField(read_only=True, allow_null=True)
+    expires_at = serializers.DateTimeField(
+        read_only=True, allow_null=True, help_text="When a temporary conversation is deleted if nothing more is said."
+    )
     context = serializers.SerializerMethodField()  # type: ignore[assignment]
 
     class Meta:
@@ -64,6 +70,7 @@ class ConversationSerializer(serializers.ModelSerializer[Conversation]):
             "context",
             "created_at",
             "updated_at",
+            "expires_at",
         )
 
     def get_model(self, conversation: Conversation) -> str:

@@ -1,5 +1,6 @@
 """A conversation: a tree of messages and the branch that is shown."""
 
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
@@ -14,6 +15,10 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
 
     def owned_by(self, user_id: UUID) -> "ConversationQuerySet":
         return self.filter(user_id=user_id)
+
+    def outlived(self, now: datetime) -> "ConversationQuerySet":
+        """Temporary ones whose time is over."""
+        return self.filter(temporary=True, updated_at__lte=now - _temporary_keep_time())
 
 
 class Conversation(models.Model):
@@ -40,7 +45,19 @@ class Conversation(models.Model):
     objects = ConversationQuerySet.as_manager()
 
     class Meta:
-        indexes = [models.Index(fields=["user", "-updated_at", "-id"], name="conversation_by_user_recent")]
+        indexes = [
+            models.Index(fields=["user", "-updated_at", "-id"], name="conversation_by_user_recent"),
+            models.Index(fields=["updated_at"], condition=models.Q(temporary=True), name="temporary_conversation"),
+        ]
 
     def __str__(self) -> str:
         return str(self.id)
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """When a temporary conversation is deleted if nothing more is said in it; `None` for any other."""
+        return self.updated_at + _temporary_keep_time() if self.temporary else None
+
+
+def _temporary_keep_time() -> timedelta:
+    return timedelta(hours=settings.TEMPORARY_KEEP_HOURS)

@@ -3,6 +3,7 @@
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
@@ -19,7 +20,8 @@ from foundation.ids import new_id
 @signed_in
 def new_conversation(request: SignedInRequest) -> HttpResponse:
     """Show an empty conversation; it is made when its first message is sent."""
-    context = _page(request, None, model="") | {"draft": request.GET.get("prompt", "")}
+    is_temporary = request.GET.get("temporary") == "1"
+    context = _page(request, None, model="") | {"draft": request.GET.get("prompt", ""), "is_temporary": is_temporary}
     return render(request, "conversations/page.html", context)
 
 
@@ -31,7 +33,11 @@ def conversation(request: SignedInRequest, conversation_id: UUID) -> HttpRespons
     shown = shown_messages(queries.active_branch(found))
     is_answering = bool(shown) and shown[-1].message.is_under_way
     model = shown[-1].message.model if shown else found.model
-    context = _page(request, found, model=model) | {"shown_messages": shown, "is_answering": is_answering}
+    context = _page(request, found, model=model) | {
+        "shown_messages": shown,
+        "is_answering": is_answering,
+        "is_temporary": found.temporary,
+    }
     return render(request, "conversations/page.html", context)
 
 
@@ -48,6 +54,7 @@ def _page(request: SignedInRequest, shown: Conversation | None, *, model: str) -
     recent = queries.recent_conversations(request.user.id, cursor=request.GET.get("cursor"))
     return {
         "conversation": shown,
+        "temporary_keep_hours": settings.TEMPORARY_KEEP_HOURS,
         "model_choices": model_choices(model),
         "idempotency_key": new_id(),
         "followed_elsewhere": [_as_json(one) for one in under_way],

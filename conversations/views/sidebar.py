@@ -28,8 +28,10 @@ def older(request: SignedInRequest) -> HttpResponse:
 @require_safe
 @signed_in
 def row(request: SignedInRequest, conversation_id: UUID) -> HttpResponse:
-    """Return one row as it is now."""
+    """Return one row as it is now; nothing for a conversation that is in no list."""
     found = queries.conversation_of(request.user.id, conversation_id)
+    if found.temporary:
+        return HttpResponse(status=204)
     return _row(request, found)
 
 

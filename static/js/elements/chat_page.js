@@ -33,9 +33,12 @@ class ChatPage extends HTMLElement {
 
   #sent(fragment) {
     const { conversationId, url, title } = fragment.dataset;
+    const banner = fragment.querySelector("[data-part=temporary]");
+    if (banner !== null) this.querySelector("[data-part=temporary]")?.replaceWith(banner);
     if (this.dataset.conversationId === conversationId) return;
     this.dataset.conversationId = conversationId;
     this.querySelector("[data-part=welcome]")?.remove();
+    this.querySelector("[data-part=temporary-switch]")?.remove();
     history.pushState(null, "", url);
     this.#path = url;
     this.#showTitle(title);

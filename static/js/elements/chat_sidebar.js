@@ -58,8 +58,9 @@ class ChatSidebar extends HTMLElement {
     }
   }
 
-  /** Put a row where its time says, in place of the one that shows the same conversation. */
+  /** Put a row where its time says, in place of the one that shows the same conversation; a temporary one has none. */
   #place(row) {
+    if (row === null) return;
     const { conversationId, updatedAt } = row.dataset;
     const before = this.#row(conversationId);
     // A menu that is open is being used; its row waits for the next change.

@@ -9,7 +9,7 @@ from tests.conversations.api.errors import error_of
 
 FIELDS = {
     "conversation_id", "title", "model", "instructions", "pinned", "archived", "temporary", "active_message_id",
-    "context", "created_at", "updated_at",
+    "context", "created_at", "updated_at", "expires_at",
 }  # fmt: skip
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
@@ -86,7 +86,7 @@ def test_a_deleted_conversation_is_gone(dora):
         ({"id": str(uuid4())}, "id"),
         ({"conversation_id": str(uuid4())}, "conversation_id"),
         ({"user": "somebody"}, "user"),
-        ({"temporary": True}, "temporary"),
+        ({"temporary": "yes"}, "temporary"),
         ([], "body"),
         ("text", "body"),
         (7, "body"),
