@@ -32,6 +32,8 @@ class Why(Enum):
     """Another attempt has taken over: write nothing more."""
     HANDED_OVER = auto()
     """This worker is going away: leave the work to another."""
+    GAVE_WAY = auto()
+    """A person waits for its place: leave the work for later."""
 
 
 class Stopped(Exception):
@@ -47,11 +49,13 @@ class Cancellation:
 
     Works like `asyncio.timeout`: the block's task is cancelled, so whatever it awaits ends at once and closes what it
     holds. A request that came before the block stops it at its first await; one that comes after it changes nothing.
-    The first reason stands, except that `FENCED` overrides.
+    The first reason stands, except that `FENCED` overrides. `gives_way` is set by work that may be interrupted for a
+    person who waits.
     """
 
     def __init__(self) -> None:
         self.why: Why | None = None
+        self.gives_way = False
         self._task: asyncio.Task[object] | None = None
         self._is_thrown = False
         self._cancelling_before = 0

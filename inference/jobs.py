@@ -4,7 +4,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-PRIORITY_CLASSES = ("enterprise", "plus", "free", "background")
+BACKGROUND = "background"
+"""The class of what nobody waits for."""
+PRIORITY_CLASSES = ("enterprise", "plus", "free", BACKGROUND)
 """Most urgent first."""
 
 _OUTPUT_WEIGHT = 2
@@ -19,6 +21,7 @@ class Job:
 
     `estimated_tokens` is what its user is charged when it is taken, until what was spent is known. After `deadline` it
     is handed out without a permit, only to be ended. `permit_url` is the replica at which a place is reserved for it.
+    `is_before_people` says that it is of the background class, but had waited so long that it goes before people.
     """
 
     generation_id: UUID
@@ -29,6 +32,12 @@ class Job:
     estimated_tokens: int = 0
     permit_url: str | None = field(default=None, compare=False)
     waited_seconds: float = field(default=0.0, compare=False)
+    is_before_people: bool = field(default=False, compare=False)
+
+    @property
+    def gives_way(self) -> bool:
+        """Whether a person who waits may have its place. What goes before people keeps it, or would never end."""
+        return self.priority_class == BACKGROUND and not self.is_before_people
 
     @property
     def rank(self) -> int:

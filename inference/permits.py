@@ -18,12 +18,14 @@ import structlog
 
 from foundation.redis import REDIS_UNREACHABLE
 from inference import lua
-from inference.jobs import Job, weighted_tokens
+from inference.jobs import BACKGROUND, Job, weighted_tokens
 
 log = structlog.get_logger(__name__)
 
 PERMIT_SECONDS = 5.0
 """A permit that was not renewed for so long is given up."""
+_GIVES_WAY = " gives way"
+"""Ends a holder's name where a person who waits may have its place, for the scripts to see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ class Permits:
             log.warning("permits_not_renewed", error=type(error).__name__)
             self._holders = {}
             return
-        self._holders = holders_by_url(seen)
+        self._holders = numbers_by_name(seen)
 
     async def _renew(
         self, holding: "Sequence[tuple[Permit, str]]", urls: Iterable[str], *, takes_again: bool
@@ -123,13 +125,16 @@ class Permit:
     @property
     def holder(self) -> str:
         """Its name in Redis, as the taking of the job made it."""
-        return f"{self.job.generation_id} {self.permits.worker}"
+        return f"{self.job.generation_id} {self.permits.worker}{_GIVES_WAY if self.job.gives_way else ''}"
 
     async def exchange(self, wanted: Sequence[Offer]) -> str | None:
         """Hold a permit of the first of `wanted` that has one free, and return its URL; what is held counts as free.
 
-        A permit of another replica is given back. Where all are full, none is held.
+        A permit of another replica is given back. Where all are full, none is held. What gives way to people takes the
+        last place of no replica.
         """
+        if self.job.gives_way:
+            wanted = [Offer(each.url, left_by_people(each.permits)) for each in wanted]
         if wanted and wanted[0].url == self.url:
             return self.url
         asked = {offer.url for offer in wanted} - self._perhaps
@@ -143,7 +148,7 @@ class Permit:
             return self.url
         self._perhaps -= asked
         self.move(answer[0].decode() or None)
-        self.permits.note(holders_by_url(answer[1:]))
+        self.permits.note(numbers_by_name(answer[1:]))
         return self.url
 
     def _free_here(self, wanted: Sequence[Offer]) -> str | None:
@@ -167,7 +172,8 @@ class Permit:
             return
         spent = weighted_tokens(self.tokens_in, self.tokens_out)
         charged = self.job.estimated_tokens if self.job.permit_url else 0
-        was_at_work = self.url is not None and self.tokens_out > 0
+        # A title says nothing about how long answers take.
+        was_at_work = self.url is not None and self.tokens_out > 0 and self.job.priority_class != BACKGROUND
         held_ms = milliseconds(time.monotonic() - self._began) if was_at_work else -1
         urls = self._perhaps | {url for url in (self.url, self.job.permit_url) if url}
         self.move(None)
@@ -179,6 +185,11 @@ class Permit:
             log.warning("permit_not_released", error=type(error).__name__)
 
 
+def left_by_people(permits: int) -> int:
+    """Return how many of a replica's permits background work may have: the last one of several is for people."""
+    return max(1, permits - 1)
+
+
 def milliseconds(seconds: float) -> int:
     return round(seconds * 1000)
 
@@ -188,9 +199,9 @@ def offers_as_json(offers: Mapping[str, Sequence[Offer]]) -> bytes:
     return orjson.dumps({alias: _pairs(some) for alias, some in offers.items()})
 
 
-def holders_by_url(flat: Sequence[Any]) -> dict[str, int]:
-    """Return what the scripts answer as `url, count, url, count, …`."""
-    return {url.decode(): int(count) for url, count in batched(flat, 2, strict=True)}
+def numbers_by_name(flat: Sequence[Any]) -> dict[str, int]:
+    """Return what the scripts answer as `url, count, url, count, …`, or of models by their aliases."""
+    return {name.decode(): int(count) for name, count in batched(flat, 2, strict=True)}
 
 
 def _pairs(offers: Iterable[Offer]) -> list[tuple[str, int]]:

@@ -6,6 +6,9 @@ what the queue has forgotten. So taking removes the job at once, and enqueueing 
 Classes are strict. Within one the user goes next for whom the fewest tokens were written (the virtual token counter of
 Sheng et al., "Fairness in Serving Large Language Models", OSDI 2024). One take in five may go, out of turn, to a user
 whose turn has been due for long: so the least urgent class moves too, and nobody waits behind newcomers for ever.
+
+The background class otherwise delays nobody: in its turn it leaves the last free place of a replica to whoever comes,
+and a take says how many people wait for each model, so that its jobs under way can give way.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +23,7 @@ from redis import Redis
 
 from inference import lua
 from inference.jobs import PRIORITY_CLASSES, Job
-from inference.permits import PERMIT_SECONDS, Offer, holders_by_url, offers_as_json
+from inference.permits import PERMIT_SECONDS, Offer, numbers_by_name, offers_as_json
 
 AGEING_SECONDS = 15
 """A user whose turn has been due for so long counts as one class more urgent; twice as long, two."""
@@ -31,10 +34,14 @@ _MOST_JOBS_AT_ONCE = 100
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a worker got, and how many requests each replica that was looked at has, all workers together."""
+    """What a worker got, and how many requests each replica that was looked at has, all workers together.
+
+    `waiting_people` are the jobs above the background class that wait, of each model that has no free place.
+    """
 
     jobs: list[Job]
     holders: dict[str, int]
+    waiting_people: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +81,7 @@ async def take(
     `offers` names every model of the catalogue; where a model has none that is free, its jobs wait. A job that is past
     its deadline, or of a model that is not named, comes without a permit.
     """
-    jobs, holders = await lua.run_async(
+    jobs, holders, waiting = await lua.run_async(
         client,
         "take",
         most,
@@ -84,7 +91,7 @@ async def take(
         UNKNOWN_MODEL_SECONDS * 1000,
         offers_as_json(offers),
     )
-    return Taken([_job(words) for words in jobs], holders_by_url(holders))
+    return Taken([_job(words) for words in jobs], numbers_by_name(holders), numbers_by_name(waiting))
 
 
 async def places(client: "redis.asyncio.Redis", generation_ids: Sequence[UUID]) -> list[Place | None]:
@@ -126,7 +133,7 @@ def _words(job: Job) -> tuple[str | int, ...]:
 
 
 def _job(words: Sequence[Any]) -> Job:
-    generation_id, model, rank, user_id, estimate, deadline, waited_ms, url = words
+    generation_id, model, rank, user_id, estimate, deadline, waited_ms, url, is_before_people = words
     return Job(
         UUID(generation_id.decode()),
         PRIORITY_CLASSES[int(rank)],
@@ -136,4 +143,5 @@ def _job(words: Sequence[Any]) -> Job:
         estimated_tokens=int(estimate),
         permit_url=url.decode() or None,
         waited_seconds=int(waited_ms) / 1000,
+        is_before_people=bool(is_before_people),
     )

@@ -17,6 +17,7 @@ import structlog
 from foundation.redis import REDIS_UNREACHABLE, key
 from inference import overload, queue
 from inference.cancellation import Cancellation, Cancellations, Why, cancel_channel
+from inference.giving_way import GivingWay
 from inference.jobs import Job
 from inference.permits import Offer, Permit, Permits
 
@@ -62,6 +63,7 @@ class Worker:
     look_again_seconds: float = 1.0
     """How long after the last look the queue is looked at again, though nobody has told of a change."""
     _running: set[asyncio.Task[None]] = field(default_factory=set)
+    _giving_way: GivingWay = field(default_factory=GivingWay)
     _something_changed: asyncio.Event = field(default_factory=asyncio.Event)
     _is_stopping: bool = False
 
@@ -85,23 +87,24 @@ class Worker:
     async def _take_for_ever(self) -> None:
         while not self._is_stopping:
             self._something_changed.clear()
-            wanted = min(self.concurrency - len(self._running), _MOST_TAKEN)
+            wanted = max(0, min(self.concurrency - len(self._running), _MOST_TAKEN))
             try:
-                taken = await self._take(wanted) if wanted > 0 else 0
+                taken = await self._take(wanted) if wanted or self._giving_way.is_possible() else 0
             except REDIS_UNREACHABLE as error:
                 log.warning("queue_unreachable", error=type(error).__name__)
                 await asyncio.sleep(_RETRY_SECONDS)
                 continue
-            if taken < wanted or wanted <= 0:
+            if taken < wanted or not wanted:
                 await self._wait_for_change()
 
     async def _take(self, most: int) -> int:
-        """Begin what waits and has a permit; return how much that was."""
+        """Begin what waits and has a permit; return how much that was. Background work gives way to people who wait."""
         offers = {alias: self._least_loaded(some) for alias, some in self.offers().items()}
         taken = await queue.take(self.client, offers, worker=self.permits.worker, most=most)
         self.permits.note(taken.holders)
         for job in taken.jobs:
             self._begin(job)
+        self._giving_way.make_room(taken.waiting_people, offers)
         return len(taken.jobs)
 
     def _least_loaded(self, offers: Sequence[Offer]) -> Sequence[Offer]:
@@ -130,7 +133,10 @@ class Worker:
         structlog.contextvars.bind_contextvars(generation_id=str(job.generation_id))
         permit = self.permits.open(job)
         try:
-            with self.cancellations.opened(job.generation_id) as cancellation:
+            with (
+                self.cancellations.opened(job.generation_id) as cancellation,
+                self._giving_way.opened(permit, cancellation),
+            ):
                 await self.handler(job, cancellation, permit)
         except Exception:
             # The lease runs out and the sweeper gives the generation to a worker again.

@@ -8,7 +8,8 @@
 --   counters  sorted set: user -> tokens; also of users with nothing waiting, all of whom are forgiven once an hour
 --   user:…    sorted set: one user's jobs, in the order in which they came
 --   door      sorted set: requests that were let in and are on their way here, by when that is forgotten
--- Of each replica there is `permits`, of each model `running`: who holds a permit, by when it runs out.
+-- Of each replica there is `permits`, of each model `running`: who holds a permit, by when it runs out; and of each model
+-- `yielding`, those of them that give way to people.
 local base, wake_channel = KEYS[1], KEYS[2]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -18,6 +19,7 @@ local MOST_CORRECTION = 1000000
 local SUPPOSED_SERVICE_MS = 5000
 local REPORT_MS = 5000
 local RENEWAL_MS = 2000
+local GIVES_WAY = ' gives way'
 
 local function name(...) return table.concat({base, ...}, ':') end
 
@@ -91,10 +93,17 @@ local function charge(alias, rank, user, tokens)
 end
 
 local function hold(holder, alias, url, lease_ms)
-  for _, set in ipairs({name('permits', url), name('running', alias)}) do
+  local sets = {name('permits', url), name('running', alias)}
+  if string.sub(holder, -#GIVES_WAY) == GIVES_WAY then table.insert(sets, name('yielding', alias)) end
+  for _, set in ipairs(sets) do
     redis.call('ZADD', set, now + lease_ms, holder)
     redis.call('PEXPIRE', set, lease_ms)
   end
+end
+
+local function runs_no_more(holder, alias)
+  redis.call('ZREM', name('running', alias), holder)
+  redis.call('ZREM', name('yielding', alias), holder)
 end
 
 -- A Redis that was emptied does not know who holds permits until every worker has had the time to renew its own.
@@ -124,10 +133,12 @@ local function capacities()
   return permits
 end
 
--- Milliseconds until a job with `ahead` others before it is begun; nil where no replica is known to be there.
+-- Milliseconds until a job with `ahead` others before it is begun; nil where no replica is known to be there. What gives
+-- way is not in its way.
 local function expected_wait(alias, ahead, permits)
   if not permits or permits <= 0 then return nil end
-  local over = ahead + 1 + live_count(name('running', alias)) - permits
+  local running = live_count(name('running', alias)) - live_count(name('yielding', alias))
+  local over = ahead + 1 + running - permits
   if over <= 0 then return 0 end
   local service = tonumber(redis.call('HGET', name('service'), alias)) or SUPPOSED_SERVICE_MS
   return math.ceil(over * service / permits)

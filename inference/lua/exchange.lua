@@ -19,7 +19,7 @@ for _, offer in ipairs(cjson.decode(ARGV[5])) do
 end
 if present ~= '' and held ~= present then
   redis.call('ZREM', name('permits', present), holder)
-  if held == '' then redis.call('ZREM', name('running', alias), holder) end
+  if held == '' then runs_no_more(holder, alias) end
   wake_if_anything_waits()
 end
 return {held, unpack(seen)}

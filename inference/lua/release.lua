@@ -3,7 +3,7 @@
 local holder, alias, service_ms = ARGV[1], ARGV[2], tonumber(ARGV[6])
 local WEIGHT_OF_THE_LATEST = 0.05
 for i = 7, #ARGV do redis.call('ZREM', name('permits', ARGV[i]), holder) end
-redis.call('ZREM', name('running', alias), holder)
+runs_no_more(holder, alias)
 charge(alias, ARGV[3], ARGV[4], ARGV[5])
 if service_ms >= 0 then
   local mean = tonumber(redis.call('HGET', name('service'), alias)) or service_ms

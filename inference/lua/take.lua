@@ -1,7 +1,8 @@
 -- ARGV: how many at most, ageing ms, lease ms, the worker, ms after which a job of an unknown model is handed out,
 -- and the offers as JSON: {model: [[url, permits], ...]}.
--- Returns two lists: for each job id, model, class, user, estimated tokens, deadline, ms waited, url or ''; and of each
--- replica that was looked at, its url and the requests that it has.
+-- Returns three lists: for each job id, model, class, user, estimated tokens, deadline, ms waited, url or '', and 1 where
+-- it is of the least urgent class and goes before people; of each replica that was looked at, its url and the requests
+-- that it has; of each model that has people waiting and no free place, its alias and how many they are.
 local most, ageing_ms, lease_ms = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local worker, unknown_ms, offers = ARGV[4], tonumber(ARGV[5]), cjson.decode(ARGV[6])
 local TAKES_BETWEEN_JUMPS = 4
@@ -9,13 +10,15 @@ local holders = {}
 local taken = {}
 local may_give = may_give_permits()
 
-local function least_loaded(alias)
+-- In its turn the least urgent class leaves the last free place of several to whoever comes.
+local function least_loaded(alias, leaves_one)
   local best, best_load
   for _, offer in ipairs(offers[alias]) do
     local url, permits = offer[1], offer[2]
     holders[url] = holders[url] or live_count(name('permits', url))
     local load = holders[url] / math.max(permits, 1)
-    if may_give and holders[url] < permits and (not best or load < best_load) then best, best_load = url, load end
+    local usable = leaves_one and permits > 1 and permits - 1 or permits
+    if may_give and holders[url] < usable and (not best or load < best_load) then best, best_load = url, load end
   end
   return best
 end
@@ -42,19 +45,22 @@ local function head(alias)
     local is_sooner = urgency < next_one.urgency or (urgency == next_one.urgency and waited > next_one.waited)
     if waited >= ageing_ms and is_sooner then
       next_one = {
-        rank = rank, urgency = urgency, member = member, waited = waited, is_jump = member ~= in_turn.member
+        rank = rank, urgency = urgency, member = member, waited = waited, is_jump = member ~= in_turn.member,
+        is_before_people = rank == LEAST_URGENT and in_turn.rank < LEAST_URGENT
       }
     end
   end
   return next_one
 end
 
-local function hand_out(job, url)
+local function hand_out(job, url, is_before_people)
   table.insert(taken, {
-    job.id, job.alias, job.rank, job.user, job.estimate, job.deadline, math.max(0, now - job.came), url or ''
+    job.id, job.alias, job.rank, job.user, job.estimate, job.deadline, math.max(0, now - job.came), url or '',
+    is_before_people and 1 or 0
   })
   if not url then return end
-  hold(job.id .. ' ' .. worker, job.alias, url, lease_ms)
+  local gives_way = job.rank == LEAST_URGENT and not is_before_people
+  hold(job.id .. ' ' .. worker .. (gives_way and GIVES_WAY or ''), job.alias, url, lease_ms)
   holders[url] = holders[url] + 1
 end
 
@@ -98,7 +104,10 @@ local function take_next()
     else
       local url = least_loaded(alias)
       local candidate = url and head(alias)
-      if candidate and (not best or candidate.urgency < best.urgency) then
+      if candidate and candidate.rank == LEAST_URGENT and not candidate.is_before_people then
+        url = least_loaded(alias, true)
+      end
+      if candidate and url and (not best or candidate.urgency < best.urgency) then
         best = candidate
         best.alias, best.url = alias, url
       end
@@ -128,8 +137,14 @@ local function take_next()
   local turn = redis.call('HINCRBY', name('state'), 'turn', 1)
   redis.call('HSET', name('state'), 'taken:' .. alias, turn)
   redis.call('ZADD', name('aliases'), 'XX', turn, alias)
-  hand_out(job, best.url)
+  hand_out(job, best.url, best.is_before_people)
   return true
+end
+
+local function waiting_people(alias)
+  local count = 0
+  for rank = 0, LEAST_URGENT - 1 do count = count + redis.call('ZCARD', name('waiting', alias, rank)) end
+  return count
 end
 
 while #taken < most and (take_overdue() or take_next()) do end
@@ -139,4 +154,12 @@ for url, count in pairs(holders) do
   table.insert(seen, url)
   table.insert(seen, count)
 end
-return {taken, seen}
+local without_place = {}
+for _, alias in ipairs(may_give and redis.call('ZRANGE', name('aliases'), 0, -1) or {}) do
+  local people = offers[alias] and waiting_people(alias) or 0
+  if people > 0 and not least_loaded(alias) then
+    table.insert(without_place, alias)
+    table.insert(without_place, people)
+  end
+end
+return {taken, seen, without_place}
