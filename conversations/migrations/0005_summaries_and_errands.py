@@ -25,7 +25,7 @@ class Migration(migrations.Migration):
                 ("kind", models.CharField(choices=[("title", "Title"), ("summary", "Summary")], max_length=16)),
                 ("model", models.CharField(max_length=100)),
                 ("prompt", models.JSONField(default=list, help_text="The messages, as [role, content].")),
-                ("details", models.JSONField(default=dict, help_text="What its kind needs to settle it.")),
+                ("details", models.JSONField(default=dict, help_text="What its kind needs to settle it; nobody's words.")),
                 ("max_tokens", models.PositiveIntegerField()),
                 (
                     "status",
@@ -41,10 +41,27 @@ class Migration(migrations.Migration):
                         max_length=16,
                     ),
                 ),
-                ("attempt", models.PositiveSmallIntegerField(default=0)),
+                ("attempt", models.PositiveIntegerField(default=0)),
+                (
+                    "failures",
+                    models.PositiveSmallIntegerField(
+                        default=0, help_text="Attempts that came to nothing; one that gave way to a person is none."
+                    ),
+                ),
+                (
+                    "requests",
+                    models.PositiveSmallIntegerField(
+                        default=1, help_text="How often it was asked for; again only once it had failed."
+                    ),
+                ),
                 ("text", models.TextField(blank=True)),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
-                ("enqueued_at", models.DateTimeField(default=django.utils.timezone.now)),
+                (
+                    "enqueued_at",
+                    models.DateTimeField(
+                        default=django.utils.timezone.now, help_text="When it was last offered, or was written."
+                    ),
+                ),
                 ("deadline", models.DateTimeField()),
                 ("lease_expires_at", models.DateTimeField(blank=True, null=True)),
                 (

@@ -14,7 +14,8 @@ class Errand(models.Model):
     """One request to a model and what came of it. The table is the queue's outbox, as that of generations is.
 
     There is one title errand per conversation and one summary errand per last covered message, whoever asks how often.
-    Once it is settled, prompt and text are emptied; the row stays, so that it is not done again.
+    Once it is settled or has failed for good, prompt and text are emptied, being the user's words; the row stays, so that
+    it is not done again. `attempt` fences its workers' writes.
     """
 
     class Kind(models.TextChoices):
@@ -37,13 +38,19 @@ class Errand(models.Model):
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     model = models.CharField(max_length=100)
     prompt = models.JSONField(default=list, help_text="The messages, as [role, content].")
-    details = models.JSONField(default=dict, help_text="What its kind needs to settle it.")
+    details = models.JSONField(default=dict, help_text="What its kind needs to settle it; nobody's words.")
     max_tokens = models.PositiveIntegerField()
     status = models.CharField(max_length=16, choices=Status, default=Status.QUEUED)
-    attempt = models.PositiveSmallIntegerField(default=0)
+    attempt = models.PositiveIntegerField(default=0)
+    failures = models.PositiveSmallIntegerField(
+        default=0, help_text="Attempts that came to nothing; one that gave way to a person is none."
+    )
+    requests = models.PositiveSmallIntegerField(
+        default=1, help_text="How often it was asked for; again only once it had failed."
+    )
     text = models.TextField(blank=True)
     created_at = models.DateTimeField(default=timezone.now)
-    enqueued_at = models.DateTimeField(default=timezone.now)
+    enqueued_at = models.DateTimeField(default=timezone.now, help_text="When it was last offered, or was written.")
     deadline = models.DateTimeField()
     lease_expires_at = models.DateTimeField(null=True, blank=True)
 
