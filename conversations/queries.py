@@ -5,8 +5,8 @@ from uuid import UUID
 from django.db.models import Q
 
 from conversations.exceptions import NotFound
-from conversations.models import Conversation, Generation, Message
-from foundation.pages import DEFAULT_LIMIT, Cursor, Page, page_of
+from conversations.models import Conversation, Generation, Memory, Message
+from foundation.pages import DEFAULT_LIMIT, Cursor, Page, newest_first, page_of
 
 
 def conversation_of(user_id: UUID, conversation_id: UUID) -> Conversation:
@@ -28,9 +28,22 @@ def message_of(user_id: UUID, message_id: UUID) -> Message:
 def generation_of(user_id: UUID, generation_id: UUID) -> Generation:
     """Return the user's generation, its message loaded; raise `NotFound` for anybody else's."""
     try:
-        return Generation.objects.owned_by(user_id).select_related("message").get(pk=generation_id)
+        return Generation.objects.owned_by(user_id).with_what_they_follow().get(pk=generation_id)
     except Generation.DoesNotExist:
         raise NotFound("There is no such generation.", param="generation_id") from None
+
+
+def memory_of(user_id: UUID, memory_id: UUID) -> Memory:
+    """Return a memory of the user's; raise `NotFound` for anybody else's."""
+    try:
+        return Memory.objects.owned_by(user_id).get(pk=memory_id)
+    except Memory.DoesNotExist:
+        raise NotFound("There is no such memory.", param="memory_id") from None
+
+
+def recent_memories(user_id: UUID, *, cursor: str | None = None, limit: int = DEFAULT_LIMIT) -> Page[Memory]:
+    """Return the user's memories and the proposals of some, newest first."""
+    return newest_first(Memory.objects.owned_by(user_id), cursor=cursor, limit=limit)
 
 
 def recent_conversations(

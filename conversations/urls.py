@@ -15,5 +15,6 @@ urlpatterns = [
     path("c/<uuid:conversation_id>/rename", sidebar.rename, name="rename_conversation"),
     path("c/<uuid:conversation_id>/delete", sidebar.delete, name="delete_conversation"),
     path("g/<uuid:generation_id>/cancel", sending.cancel, name="cancel_generation"),
+    path("m/<uuid:message_id>/continue", sending.continue_answer, name="continue_answer"),
     path("m/<uuid:message_id>/regenerate", sending.regenerate, name="regenerate_message"),
 ]

@@ -1,4 +1,4 @@
-"""The calls that are answered by a reply: sending a message, and asking for another answer.
+"""The calls that are answered by a reply: sending a message, asking for another answer, having one go on.
 
 The reply is followed by an async view, so that Django's own handler notices at once when the client leaves. What comes
 before it (authentication, limits, validation, the transaction) is a synchronous REST framework view.
@@ -24,10 +24,15 @@ from accounts import quotas
 from conversations import queries
 from conversations.api.conversations import MessagesView, user_of
 from conversations.api.event_stream import EVENT_STREAM, STREAM_TYPE
-from conversations.api.serializers import NewMessageSerializer, RegenerateSerializer, WholeReplySerializer
+from conversations.api.serializers import (
+    ContinueSerializer,
+    NewMessageSerializer,
+    RegenerateSerializer,
+    WholeReplySerializer,
+)
 from conversations.exceptions import ContentTooLong, InvalidRequest, ReplyFailed
 from conversations.models import Generation, Message
-from conversations.services import messages
+from conversations.services import continuing, messages
 from conversations.services.answer_requests import Sent
 from conversations.services.messages import NewMessage
 from conversations.streaming.follow import Limits, follow
@@ -123,6 +128,36 @@ class RegenerateView(APIView):
         return ReplyBegun(sent, is_streamed=asked.validated_data["stream"])
 
 
+class ContinueView(APIView):
+    """`POST /v1/messages/{message_id}/continue`."""
+
+    scope = "chat"
+
+    @extend_schema(
+        operation_id="continue_message",
+        tags=["Messages"],
+        parameters=[_IDEMPOTENCY_KEY],
+        request=ContinueSerializer,
+        responses=_RESPONSES,
+    )
+    def post(self, request: Request, message_id: UUID) -> HttpResponse:
+        """Have an answer go on that ended with `length` or `cancelled`.
+
+        What is written becomes a new message whose parent is that answer, and holds only the text that continues it.
+        """
+        asked = ContinueSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        values = asked.validated_data
+        sent = continuing.continue_answer(
+            user=user_of(request),
+            message_id=message_id,
+            options=values.get("options"),
+            is_background=values["background"],
+            idempotency_key=request.headers.get("Idempotency-Key"),
+        )
+        return ReplyBegun(sent, is_streamed=values["stream"])
+
+
 def followed(view: Callable[..., HttpResponseBase]) -> Callable[..., Any]:
     """Wrap a view so that a `ReplyBegun` is followed to its end; any other answer passes unchanged."""
 
@@ -164,5 +199,6 @@ def _failure(generation: Generation, headers: Mapping[str, str]) -> DomainError:
 
 urlpatterns = [
     path("conversations/<uuid:conversation_id>/messages", followed(SendMessageView.as_view()), name="messages"),
+    path("messages/<uuid:message_id>/continue", followed(ContinueView.as_view()), name="continue"),
     path("messages/<uuid:message_id>/regenerate", followed(RegenerateView.as_view()), name="regenerate"),
 ]

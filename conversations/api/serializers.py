@@ -134,6 +134,14 @@ class RegenerateSerializer(StrictSerializer):
     stream = TruthField(required=False, default=True, help_text="`false` for one JSON object at the end.")
 
 
+class ContinueSerializer(StrictSerializer):
+    """How to go on. What `options` leaves out is as it was, except for the length."""
+
+    options = OptionsSerializer(required=False)
+    stream = TruthField(required=False, default=True, help_text="`false` for one JSON object at the end.")
+    background = TruthField(required=False, default=False, help_text="Whether to go on when nobody is attached.")
+
+
 class UsageSerializer(serializers.Serializer[Any]):
     """Tokens read, those of them that were cached, and tokens written."""
 

@@ -19,6 +19,10 @@ class GenerationQuerySet(models.QuerySet["Generation"]):
     def under_way(self) -> "GenerationQuerySet":
         return self.filter(status__in=Message.UNDER_WAY)
 
+    def with_what_they_follow(self) -> "GenerationQuerySet":
+        """Their messages loaded, and the messages above those without what these say, which may be long."""
+        return self.select_related("message__parent").defer("message__parent__content")
+
 
 class Generation(models.Model):
     """How an answer came about. Its id is the answer's message id; `attempt` fences every write of its workers.

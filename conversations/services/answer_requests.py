@@ -13,6 +13,7 @@ from accounts.quotas import RequestAllowance
 from conversations import queries
 from conversations.broadcasts import broadcast_soon
 from conversations.exceptions import NotFound
+from conversations.exchanges import question_id_of
 from conversations.models import Conversation, Generation, Message
 from conversations.services import generations, idempotency
 from conversations.services.admission import Admission, admit, deadline_after, leave
@@ -124,7 +125,7 @@ def _write(user: User, generation_id: UUID, request: AnswerRequest, admission: A
     _store(follows, answer, generation)
     job = _job(generation, len(follows.content))
     transaction.on_commit(lambda: generations.enqueue([job]), robust=True)
-    transaction.on_commit(lambda: _tell_others(user.id, conversation.id, follows.id, answer.id), robust=True)
+    transaction.on_commit(lambda: _tell_others(answer), robust=True)
     return generation
 
 
@@ -175,14 +176,14 @@ def _store(follows: Message, answer: Message, generation: Generation) -> None:
         row._state.adding = False
 
 
-def _tell_others(user_id: UUID, conversation_id: UUID, user_message_id: UUID, message_id: UUID) -> None:
+def _tell_others(answer: Message) -> None:
     broadcast_soon(
-        user_id,
+        answer.conversation.user_id,
         "message_added",
-        conversation_id=conversation_id,
-        user_message_id=user_message_id,
-        message_id=message_id,
-        generation_id=message_id,
+        conversation_id=answer.conversation_id,
+        user_message_id=question_id_of(answer),
+        message_id=answer.id,
+        generation_id=answer.id,
     )
 
 

@@ -12,6 +12,7 @@ from conversations import queries
 from conversations.exceptions import ContentTooLong, GenerationInProgress, InvalidRequest, NotFound
 from conversations.models import Conversation, Message
 from conversations.models_on_offer import alias_to_use
+from conversations.services import memories
 from conversations.services.answer_requests import (
     AnswerRequest,
     NewIds,
@@ -47,6 +48,7 @@ def send(*, user: User, conversation_id: UUID | None, message: NewMessage, idemp
     """
     _check_content(message.content)
     digest = digest_of("send", conversation_id, message)
+    asked = memories.asked_in(message.content)
 
     def prepare(ids: NewIds) -> AnswerRequest:
         conversation = _conversation_to_write(user, conversation_id, message)
@@ -55,7 +57,8 @@ def send(*, user: User, conversation_id: UUID | None, message: NewMessage, idemp
         question = Message(
             id=ids.question, conversation=conversation, parent=parent, role=Message.Role.USER, content=message.content
         )
-        return AnswerRequest(question, model, message.options, message.is_background)
+        notices = memories.remember(asked, user=user, question=question)
+        return AnswerRequest(question, model, message.options, message.is_background, notices)
 
     return request_once(user, idempotency_key, digest, prepare)
 
@@ -92,8 +95,8 @@ def _parent_in(conversation: Conversation, parent: UUID | Literal["active"] | No
     if parent == "active":
         found = conversation.active_message or conversation.messages.order_by("-id").first()
         if found is not None and found.role == Message.Role.USER:
-            # The branch was set to end in a question: what is said next follows its newest answer.
-            found = found.children.order_by("-id").first()
+            # The branch was set to end in a question: what is said next follows its newest answer, to that one's end.
+            found = _newest_answer_to(found) or found
     else:
         found = Message.objects.filter(pk=parent, conversation=conversation).first()
         if found is None:
@@ -105,6 +108,14 @@ def _parent_in(conversation: Conversation, parent: UUID | Literal["active"] | No
     if found is not None and found.is_under_way:
         raise GenerationInProgress("An answer is still being written here; stop it, or wait for its end.")
     return found
+
+
+def _newest_answer_to(message: Message) -> Message | None:
+    """Return the newest answer to a question, or what continues an answer; of several parts, the last."""
+    # Ids grow along a path: a damaged tree's circle ends.
+    answers = message.children.filter(role=Message.Role.ASSISTANT, id__gt=message.id)
+    newest = answers.order_by("-id").first()
+    return newest and (_newest_answer_to(newest) or newest)
 
 
 def _check_content(content: str) -> None:

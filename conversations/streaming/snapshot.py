@@ -9,6 +9,7 @@ from uuid import UUID
 import orjson
 
 from conversations import queries
+from conversations.exchanges import question_id_of
 from conversations.models import Generation, Message
 from conversations.services.outcomes import Outcome, done_event, failure_event
 from inference.positions import DONE_ORDINAL, FAILURE_ORDINAL, Position, text_from
@@ -72,11 +73,10 @@ def _event(position: Position, kind: str, data: dict[str, Any]) -> StreamedEvent
 def snapshot_of(generation: Generation) -> Snapshot:
     """Return the snapshot of a generation whose message is loaded."""
     message = generation.message
-    assert message.parent_id is not None
     return Snapshot(
         generation_id=generation.pk,
         conversation_id=generation.conversation_id,
-        user_message_id=message.parent_id,
+        user_message_id=question_id_of(message),
         status=generation.status,
         model=generation.model,
         content=message.content,
@@ -102,7 +102,7 @@ def snapshot_for(user_id: UUID, generation_id: UUID) -> Snapshot:
 
 def snapshots(generation_ids: list[UUID]) -> dict[UUID, Snapshot]:
     """Return a snapshot of each generation that (still) exists. For ids whose owner was checked before."""
-    found = Generation.objects.select_related("message").filter(pk__in=generation_ids)
+    found = Generation.objects.with_what_they_follow().filter(pk__in=generation_ids)
     return {generation.pk: snapshot_of(generation) for generation in found}
 
 

@@ -15,9 +15,14 @@ from inference.positions import Position
 
 @dataclass(frozen=True, slots=True)
 class ShownMessage:
-    """One row of a conversation. `html` is the answer's Markdown; a user's message is shown as it was written."""
+    """One row of a conversation. `html` is the answer's Markdown; a user's message is shown as it was written.
+
+    An answer that was cut off and continued is one row: that of its last message, with the text of all of them.
+    """
 
     message: Message
+    parent_id: UUID | None
+    text: str
     html: SafeString | None
     event_id: int
     error: str
@@ -45,14 +50,33 @@ class ShownConversation:
 def shown_messages(messages: Sequence[Message]) -> list[ShownMessage]:
     """Return the rows of a branch, oldest first."""
     errors = _errors_of(messages)
-    last_id = messages[-1].id if messages else None
-    return [_shown(message, errors.get(message.id, ""), is_last=message.id == last_id) for message in messages]
+    rows = _rows(messages)
+    return [_shown(parts, errors.get(parts[-1].id, ""), is_last=parts is rows[-1]) for parts in rows]
 
 
-def _shown(message: Message, error: str, *, is_last: bool) -> ShownMessage:
-    is_answer = message.role == Message.Role.ASSISTANT
-    html = render(message.content) if is_answer else None
-    return ShownMessage(message, html, Position.of_text(message.content).event_id, error, is_last)
+def _rows(messages: Iterable[Message]) -> list[list[Message]]:
+    """Return each message by itself, but the parts of one answer together."""
+    rows: list[list[Message]] = []
+    for message in messages:
+        is_answer = message.role == Message.Role.ASSISTANT
+        if is_answer and rows and rows[-1][-1].role == Message.Role.ASSISTANT:
+            rows[-1].append(message)
+        else:
+            rows.append([message])
+    return rows
+
+
+def _shown(parts: Sequence[Message], error: str, *, is_last: bool) -> ShownMessage:
+    message, text = parts[-1], "".join(part.content for part in parts)
+    return ShownMessage(
+        message,
+        parts[0].parent_id,
+        text,
+        render(text) if message.role == Message.Role.ASSISTANT else None,
+        Position.of_text(message.content).event_id,
+        error,
+        is_last,
+    )
 
 
 def _errors_of(messages: Iterable[Message]) -> dict[UUID, str]:

@@ -8,8 +8,9 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from conversations import queries
+from conversations.exchanges import exchange_of
 from conversations.forms import MessageForm
-from conversations.services import generations
+from conversations.services import continuing, generations
 from conversations.services import messages as message_services
 from conversations.services.answer_requests import Sent
 from conversations.views.access import SignedInRequest, signed_in, wants_fragment
@@ -54,6 +55,19 @@ def regenerate(request: SignedInRequest, message_id: UUID) -> HttpResponse:
 
 @require_POST
 @signed_in
+def continue_answer(request: SignedInRequest, message_id: UUID) -> HttpResponse:
+    """Have an answer that was cut off go on."""
+    sent = continuing.continue_answer(
+        user=request.user,
+        message_id=message_id,
+        is_background=not wants_fragment(request),
+        idempotency_key=request.POST.get("idempotency_key") or None,
+    )
+    return _sent(request, sent)
+
+
+@require_POST
+@signed_in
 def cancel(request: SignedInRequest, generation_id: UUID) -> HttpResponse:
     """Stop an answer; what is written of it stays."""
     generations.cancel(user=request.user, generation_id=generation_id)
@@ -70,6 +84,6 @@ def _sent(request: SignedInRequest, sent: Sent) -> HttpResponse:
         "conversation": sent.conversation,
         "temporary_keep_hours": settings.TEMPORARY_KEEP_HOURS,
         "row": ShownConversation(sent.conversation, is_current=True, is_answering=sent.answer.is_under_way),
-        "shown_messages": shown_messages([sent.follows, sent.answer]),
+        "shown_messages": shown_messages(exchange_of(sent.answer)),
     }
     return render(request, "conversations/_sent.html", context)

@@ -130,7 +130,7 @@ class ChatAnswer extends HTMLElement {
   }
 
   async #submitted(event) {
-    const form = event.target.closest("[data-action=regenerate]");
+    const form = event.target.closest("[data-action=regenerate], [data-action=continue]");
     if (form === null) return;
     event.preventDefault();
     try {
