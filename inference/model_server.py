@@ -46,5 +46,9 @@ class ModelServer(Protocol):
         ...
 
     async def count_tokens(self, messages: Sequence[ChatMessage]) -> int:
-        """How many tokens the server makes of `messages`, chat template included."""
+        """How many tokens the server makes of `messages`, chat template included. `NotOffered` where it cannot say."""
+        ...
+
+    async def count_text(self, text: str) -> int:
+        """How many tokens the server makes of a text, without those that it adds. `NotOffered` where it cannot say."""
         ...

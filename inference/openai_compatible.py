@@ -85,10 +85,27 @@ class OpenAICompatibleClient:
             return count
         rendered = (await self._transport.call_json("POST", "/apply-template", body)).get("prompt")
         step = {"content": rendered, "add_special": True, "parse_special": True}
-        tokens = (await self._transport.call_json("POST", "/tokenize", step)).get("tokens")
-        if not isinstance(tokens, list):
-            raise Misbehaved("/tokenize lists no tokens")
-        return len(tokens)
+        return _listed(await self._transport.call_json("POST", "/tokenize", step))
+
+    async def count_text(self, text: str) -> int:
+        """See `ModelServer`. vLLM and SGLang read the first two fields, llama.cpp the others."""
+        if not text:
+            return 0
+        body: dict[str, object] = {
+            "prompt": text,
+            "add_special_tokens": False,
+            "content": text,
+            "add_special": False,
+            "parse_special": True,
+        }
+        return _listed(await self._transport.call_json("POST", "/tokenize", body))
+
+
+def _listed(answer: dict[str, object]) -> int:
+    tokens = answer.get("tokens")
+    if not isinstance(tokens, list):
+        raise Misbehaved("/tokenize lists no tokens")
+    return len(tokens)
 
 
 def _without_keep_alives(timeouts: Timeouts) -> Timeouts:

@@ -8,7 +8,8 @@ from inference.testing.gate import read_body
 from inference.testing.metrics import exposition, huge_exposition
 from inference.testing.openai_dialect import as_tgi
 from inference.testing.refusals import json_response
-from inference.testing.requests import from_chat, from_generate, render_chat, validate
+from inference.testing.rejections import invalid
+from inference.testing.requests import from_chat, render_chat
 from inference.testing.shapes import CHAT, GENERATE, check_shape
 from inference.testing.state import TwinState
 
@@ -53,9 +54,10 @@ class Facts:
     async def _tokenize(self, request: web.Request) -> web.Response:
         if self._state.settings.dialect == "openai":
             return await self._count(request)
-        body = check_shape(await read_body(request), GENERATE)
-        validate(from_generate(body, self._state.settings, stream=False), self._state.settings)
-        return json_response(prompt_tokens(body["inputs"]))
+        text = check_shape(await read_body(request), GENERATE)["inputs"]
+        if not text:
+            raise invalid("`inputs` cannot be empty")
+        return json_response(prompt_tokens(text))
 
     async def _chat_tokenize(self, request: web.Request) -> web.Response:
         body = check_shape(await read_body(request), CHAT)
@@ -63,7 +65,11 @@ class Facts:
         return json_response({"tokenize_response": prompt_tokens(text), "templated_text": text})
 
     async def _count(self, request: web.Request) -> web.Response:
-        body = check_shape(as_tgi(await read_body(request)), CHAT)
-        tokens = [token["id"] for token in prompt_tokens(from_chat(body, self._state.settings).prompt.text)]
+        body = await read_body(request)
+        if isinstance(body, dict) and isinstance(body.get("prompt"), str):
+            text = body["prompt"]
+        else:
+            text = from_chat(check_shape(as_tgi(body), CHAT), self._state.settings).prompt.text
+        tokens = [token["id"] for token in prompt_tokens(text)]
         window = self._state.settings.max_total_tokens
         return json_response({"count": len(tokens), "max_model_len": window, "tokens": tokens})

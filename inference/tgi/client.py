@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Sequence
 
 import aiohttp
+import orjson
 from text_generation import AsyncClient
 
 from inference.events import StreamEvent
@@ -85,6 +86,28 @@ class TGIClient(AsyncClient):  # type: ignore[misc]  # the package is untyped
         if not isinstance(tokens, list):
             raise Misbehaved("/chat_tokenize lists no tokens")
         return len(tokens)
+
+    async def count_text(self, text: str) -> int:
+        """See `ModelServer`. A slow (Python) tokenizer does not show what it adds; then that is counted too."""
+        if not text:
+            return 0
+        try:
+            tokens = orjson.loads(await self._transport.call("POST", "/tokenize", {"inputs": text}))
+        except orjson.JSONDecodeError as error:
+            raise Misbehaved("the answer of /tokenize is not JSON") from error
+        if not isinstance(tokens, list):
+            raise Misbehaved("/tokenize lists no tokens")
+        return len(tokens) - _count_added(tokens)
+
+
+def _count_added(tokens: Sequence[object]) -> int:
+    """Count the special tokens around a text: they stand for none of its bytes."""
+    of_the_text = [place for place, token in enumerate(tokens) if not _is_added(token)]
+    return len(tokens) - (of_the_text[-1] - of_the_text[0] + 1) if of_the_text else 0
+
+
+def _is_added(token: object) -> bool:
+    return isinstance(token, dict) and token.get("text") == "" and token.get("start") == token.get("stop") == 0
 
 
 def messages_body(messages: Sequence[ChatMessage]) -> list[dict[str, str]]:

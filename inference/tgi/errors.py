@@ -10,6 +10,7 @@ ModelServerError
 ├── Incomplete         the answer broke off before its proper end
 ├── Stalled            connected, but silent or without progress for too long
 └── Misbehaved         the answer does not follow the protocol
+    └── NotOffered     the server has no such route
 """
 
 from collections.abc import Mapping
@@ -75,6 +76,10 @@ class Misbehaved(ModelServerError):
     code = "misbehaved"
 
 
+class NotOffered(Misbehaved):
+    """Older servers lack routes that newer ones have."""
+
+
 _BY_TYPE: dict[str, type[ModelServerError]] = {
     "overloaded": Overloaded,
     "validation": InvalidRequest,
@@ -100,6 +105,8 @@ _BY_STATUS: dict[int, type[ModelServerError]] = {
     400: InvalidRequest,
     401: Unauthorized,
     403: Unauthorized,
+    404: NotOffered,
+    405: NotOffered,
     413: InvalidRequest,
     415: InvalidRequest,
     422: InvalidRequest,

@@ -123,7 +123,7 @@ RESPONSES = [
     (503, b'{"error":{"message":"Loading model","code":503}}', "application/json", errors.Overloaded),
     (502, HTML, "text/html", errors.Misbehaved),
     (503, HTML, "text/html", errors.Misbehaved),
-    (404, b"", None, errors.Misbehaved),
+    (404, b"", None, errors.NotOffered),
     (302, b"", None, errors.Misbehaved),
     (500, b"\xff\xfe", "text/plain", errors.Misbehaved),
     (200, HTML, "text/html", errors.Misbehaved),

@@ -1,0 +1,56 @@
+"""Counting from synchronous code, before a worker has seen the text."""
+
+import asyncio
+import time
+
+from django.conf import settings
+
+from inference.catalog import ModelVersion, Replica
+from inference.exceptions import UnknownModel
+from inference.fleet_reports import last_reports
+from inference.open_fleet import client_of
+from inference.stored_catalog import current_catalog
+from inference.tgi.errors import ModelServerError
+from inference.tgi.transport import Timeouts, model_session
+from inference.tokenizer_files import count_by_file_now
+
+_MOST_SECONDS = 2.0
+_CONNECT_SECONDS = 0.5
+
+
+def count_now(alias: str, text: str) -> int | None:
+    """Return how many tokens a model makes of a text, without its template; `None` where nobody says within 2 s.
+
+    Of a model's versions the one with most conversations is asked: by its tokenizer's file, or one of its replicas.
+    Call it from no event loop.
+    """
+    try:
+        version = max(current_catalog().find(alias).versions, key=lambda version: version.weight)
+    except UnknownModel:
+        return None
+    deadline = time.monotonic() + _MOST_SECONDS
+    count = count_by_file_now(version.tokenizer, text, within_seconds=_MOST_SECONDS)
+    if count is None and (seconds := deadline - time.monotonic()) > 0:
+        count = asyncio.run(_ask_any(_worth_asking(version), text, seconds))
+    return count
+
+
+async def _ask_any(replicas: list[Replica], text: str, seconds: float) -> int | None:
+    timeouts = Timeouts(connect_seconds=_CONNECT_SECONDS)
+    try:
+        async with asyncio.timeout(seconds), model_session() as session:
+            for replica in replicas:
+                server = client_of(replica, session=session, api_key=settings.MODEL_API_KEY or None, timeouts=timeouts)
+                try:
+                    return await server.count_text(text)
+                except ModelServerError:
+                    continue
+    except TimeoutError:
+        return None
+    return None
+
+
+def _worth_asking(version: ModelVersion) -> list[Replica]:
+    """Return the replicas that are well, as far as workers have told."""
+    reports = last_reports()
+    return [each for each in version.replicas if each.url not in reports or reports[each.url].is_healthy]
