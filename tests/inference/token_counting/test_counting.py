@@ -236,7 +236,7 @@ class TestFiles:
             assert await counter.count_texts(["one two"]) == [count(tokenizer, "one two")]
             assert len(server.exchanges) == asked
 
-    async def test_the_loop_goes_on_while_a_million_tokens_are_counted(self, session, tokenizer_file):
+    async def test_the_loop_goes_on_while_a_long_text_is_counted(self, session, tokenizer_file):
         counter = counter_of(state_of("http://a:1", session, tokenizer=str(tokenizer_file)))
         ticks = 0
 
@@ -247,10 +247,10 @@ class TestFiles:
                 ticks += 1
 
         ticking = asyncio.create_task(tick())
-        (tokens,) = await counter.count_texts(["4 7 " * 500_000])
+        (tokens,) = await counter.count_texts(["4 7 " * 50_000])
         ticking.cancel()
-        assert tokens > 1_000_000
-        assert ticks > 1000
+        assert tokens > 100_000
+        assert ticks > 100
 
 
 def test_ascii_has_at_most_as_many_tokens_as_characters():
