@@ -15,6 +15,10 @@ class InvalidRequest(ConversationsError):
     code = "invalid_request"
 
 
+class MemoriesFull(InvalidRequest):
+    """As many memories as are allowed."""
+
+
 class IdempotencyConflict(ConversationsError):
     code = "idempotency_conflict"
 

@@ -28,7 +28,8 @@ class Record:
 
     The path's beginning up to and with the message `head_up_to` was kept, and all from the message `tail_from` on; what
     lies between, up to and with `dropped_up_to`, was left out. All three are `None` where nothing was left out;
-    `head_up_to` alone is `None` where the beginning was left out too.
+    `head_up_to` alone is `None` where the beginning was left out too, `dropped_up_to` where nobody knows it. Passages
+    are counted with the messages that they stand in; `passages_kept` and `passages_dropped` are those of the last.
     """
 
     tokenizer: str
@@ -49,6 +50,8 @@ class Record:
     tail_from: UUID | None = None
     passages_kept: int = 0
     passages_dropped: int = 0
+    trimmed_passages: tuple[tuple[UUID, int], ...] = ()
+    """Which messages of the prompt have only so many of their passages, the last one's or an earlier one's."""
 
     @property
     def is_trimmed(self) -> bool:
@@ -71,6 +74,7 @@ class Record:
             | ids
             | {
                 "memories": tuple(UsedMemory(UUID(m["memory_id"]), m["tokens"]) for m in stored["memories"]),
+                "trimmed_passages": tuple((UUID(message_id), kept) for message_id, kept in stored["trimmed_passages"]),
                 "summary": UsedSummary(**summary | {"summary_id": UUID(summary["summary_id"])}) if summary else None,
             }
         )

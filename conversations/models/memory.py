@@ -1,6 +1,6 @@
 """A fact about a user that outlives the conversation in which it was told."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
@@ -23,6 +23,10 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
         """Those that models are told."""
         unexpired = Q(expires_at=None) | Q(expires_at__gt=now)
         return self.filter(unexpired, enabled=True, confirmed_at__isnull=False)
+
+    def proposed(self) -> "MemoryQuerySet":
+        """Those that the user has not answered."""
+        return self.filter(confirmed_at=None)
 
 
 class Memory(models.Model):
@@ -55,3 +59,22 @@ class Memory(models.Model):
 
     def __str__(self) -> str:
         return str(self.id)
+
+    @property
+    def is_proposed(self) -> bool:
+        return self.confirmed_at is None
+
+    @property
+    def is_expired(self) -> bool:
+        return self.expires_at is not None and self.expires_at <= timezone.now()
+
+    @property
+    def is_in_force(self) -> bool:
+        """Whether models are told of it."""
+        return self.enabled and not self.is_proposed and not self.is_expired
+
+    @property
+    def needs_review(self) -> bool:
+        """Whether nobody has confirmed or changed it for so long that it may hold no more."""
+        is_old = self.reviewed_at < timezone.now() - timedelta(days=settings.MEMORY_REVIEW_DAYS)
+        return is_old and not self.is_proposed and not self.is_expired

@@ -14,6 +14,7 @@ from django.conf import settings
 from accounts.models import User
 from conversations.exceptions import Overloaded
 from conversations.models_on_offer import most_answer_tokens
+from conversations.services import memories
 from foundation.redis import REDIS_UNREACHABLE, shared_client
 from inference import metrics, overload
 from inference.overload import FALLBACK_MODEL, OUTPUT_SHORTENED, SHORT_ANSWER_TOKENS, TOOLS_DISABLED
@@ -25,6 +26,10 @@ NOTICES = {
     OUTPUT_SHORTENED: "Many people are asking; this answer is kept short.",
     TOOLS_DISABLED: "Many people are asking; this answer is written without tools.",
     FALLBACK_MODEL: "Many people are asking; a smaller model answers.",
+    memories.SAVED: "This will be remembered in other conversations too.",
+    memories.KNOWN: "This was remembered already.",
+    memories.FULL: "This is not remembered: you have as many memories as are allowed. Delete one first.",
+    memories.TOO_LONG: "This is not remembered: it is longer than a memory may be.",
 }
 _LONGEST_RETRY_SECONDS = 60
 
