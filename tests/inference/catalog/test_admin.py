@@ -10,6 +10,7 @@ from inference.models import ModelAlias, ModelVersion, Replica, VersionWeight
 from inference.stored_catalog import forget_catalog
 from tests.accounts.factories import make_user
 from tests.inference.fleet.reports import report
+from tests.inference.token_counting.tokenizers import train
 
 FLEET_PAGE, DRAIN = reverse("admin:inference_replica_fleet"), reverse("admin:inference_replica_drain")
 
@@ -250,6 +251,31 @@ class TestVersions:
         assert (version.revision, str(version.price_out)) == ("abc", "0.6000")
         assert version.replicas.get().url == "http://c:4"
         assert "replica" in LogEntry.objects.get().get_change_message()
+
+    @pytest.mark.parametrize("content", [None, "", "{}", "not json"])
+    def test_a_tokenizer_that_is_not_there_or_does_not_load_is_refused(self, staff, tmp_path, content):
+        path = tmp_path / "tokenizer.json"
+        if content is not None:
+            path.write_text(content)
+        answer = self.saved_with(staff, str(path))
+        said = "There is no file" if content is None else "is no tokenizer.json that can be loaded"
+        assert answer.status_code == 200
+        assert said in answer.text
+        assert ModelVersion.objects.get(name="large").tokenizer == ""
+
+    def test_a_tokenizer_that_loads_or_is_only_a_name_is_kept(self, staff, tmp_path):
+        path = tmp_path / "tokenizer.json"
+        train().save(str(path))
+        for tokenizer in (str(path), "Org/Tokenizer", ""):
+            assert self.saved_with(staff, tokenizer).status_code == 302
+            assert ModelVersion.objects.get(name="large").tokenizer == tokenizer
+
+    def saved_with(self, staff, tokenizer):
+        prices = dict.fromkeys(("price_in", "price_cached", "price_out"), "0")
+        no_servers = {"replicas-TOTAL_FORMS": "0", "replicas-INITIAL_FORMS": "0"}
+        version = ModelVersion.objects.get(name="large")
+        address = reverse("admin:inference_modelversion_change", args=[version.pk])
+        return staff.post(address, {"name": "large", "tokenizer": tokenizer, **prices, **no_servers})
 
     def test_a_staff_member_without_rights_sees_no_version(self):
         client = signed_in("view_modelalias")
