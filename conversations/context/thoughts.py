@@ -8,7 +8,7 @@ _FROM_OPEN = regex.compile(r"<(?:think|thinking|reasoning)>.*", regex.DOTALL | r
 
 
 def without_thoughts(text: str) -> str:
-    """Return the text without its thoughts: closed ones, one that never ends, one whose beginning the template wrote."""
+    """Return the text without its thoughts: closed, never ended, or begun by the chat template."""
     text = _CLOSED.sub("", text)
     text = _UP_TO_CLOSE.sub("", text)
     return _FROM_OPEN.sub("", text).strip()

@@ -1,0 +1,50 @@
+"""Names, numbers and codes: what a restatement must not lose, and what to do where it did."""
+
+from collections.abc import Sequence
+
+import regex
+
+MOST_QUOTED_CHARACTERS = 240
+_MOST_QUOTES = 8
+_MOST_NAMES_PER_WORD = 0.2
+"""Where more of the words have capitals, as in German, capitals do not tell names."""
+_NUMBER_OR_CODE = regex.compile(
+    r"\d[\dA-Za-z.,:/_-]*(?<=[\dA-Za-z])|[A-Za-z_-]*[A-Za-z][\d_-][\dA-Za-z_-]*(?<=\d)|[A-Z]{3,}", regex.ASCII
+)
+_NAME = regex.compile(r"(?<=[\p{L}\p{N},;:'\"\u2019)] )\p{Lu}\p{Ll}{2,}")
+_WORD = regex.compile(r"\p{L}{2,}")
+_SENTENCE_END = regex.compile(r"(?<=[.!?])(?<!\b\d{1,2}\.)\s+|(?<=[。\uff01\uff1f])\s*|\n+")
+_CODE_BLOCK = regex.compile(r"```.*?(?:```|\Z)", regex.DOTALL)
+
+
+def quotes_left_out(spoken: Sequence[str], notes: str) -> list[str]:
+    """Return the sentences that have a name, a number or a code that the notes lack: few and short ones."""
+    texts = [_CODE_BLOCK.sub("\n", text) for text in spoken]
+    tells_names = _capitals_tell_names("\n".join(texts))
+    known, quotes = notes.casefold(), list[str]()
+    for sentence in (each.strip() for text in texts for each in _SENTENCE_END.split(text)):
+        if len(sentence) > MOST_QUOTED_CHARACTERS or _has_all(known, sentence, tells_names=tells_names):
+            continue
+        quotes.append(sentence)
+        known += "\n" + sentence.casefold()
+    return quotes[:_MOST_QUOTES]
+
+
+def lines_left_out(notes: str, shorter: str) -> list[str]:
+    """Return the lines of the notes that have a name, a number or a code that the shorter ones lack."""
+    known, tells_names = shorter.casefold(), _capitals_tell_names(notes)
+    return [line for line in notes.splitlines() if not _has_all(known, line, tells_names=tells_names)]
+
+
+def _has_all(known: str, sentence: str, *, tells_names: bool) -> bool:
+    found = _NUMBER_OR_CODE.findall(sentence) + (_NAME.findall(sentence) if tells_names else [])
+    return all(_has(known, particular.casefold()) for particular in found)
+
+
+def _has(known: str, particular: str) -> bool:
+    # Not by the digits of another number: 5 is not in 555.
+    return regex.search(rf"(?<!\d){regex.escape(particular)}(?!\d)", known) is not None
+
+
+def _capitals_tell_names(text: str) -> bool:
+    return len(_NAME.findall(text)) <= _MOST_NAMES_PER_WORD * len(_WORD.findall(text))

@@ -1,0 +1,88 @@
+"""How what a model wrote becomes the text of a summary: continued, or condensed, and nothing exact is lost."""
+
+from collections.abc import Sequence
+
+from conversations.context.material import Said
+from conversations.context.particulars import lines_left_out, quotes_left_out
+from conversations.context.summaries import points_from
+from foundation.text import truncated
+from inference.messages import Role
+
+RULES_TOKENS = 200
+"""What the instructions have, at most, and what a chat template adds."""
+_BYTES_PER_TOKEN = 3
+_SHORTER_PERCENT = 90
+"""Notes that are hardly shorter are not worth a prompt that begins anew."""
+_REWRITTEN_PERCENT = 30
+"""A model that wrote less than this of the notes did not shorten them, but forgot them."""
+_MOST_NEW_POINTS = 8
+_LINE_CHARACTERS = (240, 160, 120, 80, 60, 40)
+_ROOM_PERCENT = 80
+"""Of the share, so that the next points fit."""
+
+
+def tokens_of(text: str) -> int:
+    """Return about how many tokens a text has."""
+    return len(text.encode()) // _BYTES_PER_TOKEN
+
+
+def continued(notes: str, written: str, messages: Sequence[Said]) -> str | None:
+    """Return the notes, unchanged, and the points behind them; `None` where the model wrote none.
+
+    Names, numbers and codes that the model forgot follow in the user's own words.
+    """
+    points = points_from(written)
+    if points is None:
+        return None
+    return "\n".join([*notes.splitlines(), *_added(notes, points, messages, roles=("user",))])
+
+
+def condensed(notes: str, written: str, messages: Sequence[Said], *, share_tokens: int) -> str | None:
+    """Return shorter notes: as the model wrote them, and what it lost; `None` where it wrote no points at all.
+
+    Of a model that did not shorten them, as small ones do not, only what is new is taken; then the long lines of the
+    notes lose their ends.
+    """
+    points = points_from(written)
+    if points is None:
+        return None
+    rewritten = "\n".join([*lines_left_out(notes, points), points])
+    text = "\n".join([rewritten, *_quoted(messages, rewritten, roles=("user",))])
+    if _percent(points, notes) >= _REWRITTEN_PERCENT and _percent(text, notes) <= _SHORTER_PERCENT:
+        return text
+    added = _added(notes, points, messages, roles=("user", "assistant"))
+    if len(added) > max(_MOST_NEW_POINTS, len(points.splitlines()) // 2):  # the old ones in other words
+        added = _added(notes, "", messages, roles=("user", "assistant"))
+    room = share_tokens * _ROOM_PERCENT // 100 * _BYTES_PER_TOKEN
+    return "\n".join([*_shortened(notes.splitlines(), room), *added])
+
+
+def _added(notes: str, points: str, messages: Sequence[Said], *, roles: Sequence[Role]) -> list[str]:
+    """Return the points that the notes do not have yet, and the quotes that neither has."""
+    added = [*points.splitlines(), *_quoted(messages, f"{notes}\n{points}", roles=roles)]
+    known = {line.casefold() for line in notes.splitlines()}
+    return [line for line in added if line.casefold() not in known]
+
+
+def _quoted(messages: Sequence[Said], known: str, *, roles: Sequence[Role]) -> list[str]:
+    spoken = [message.content for message in messages if message.role in roles]
+    return [f"- \u201c{quote}\u201d" for quote in quotes_left_out(spoken, known)]
+
+
+def _shortened(lines: list[str], most_bytes: int) -> list[str]:
+    """Return lines that are cut alike until all fit; if short ones are still too many, some of the middle go."""
+    for most in _LINE_CHARACTERS:
+        cut = [truncated(line, most) for line in lines]
+        if _bytes_of(cut) <= most_bytes:
+            return cut
+    while _bytes_of(cut) > most_bytes:
+        del cut[len(cut) // 3]
+    return cut
+
+
+def _bytes_of(lines: list[str]) -> int:
+    return sum(len(line.encode()) + 1 for line in lines)
+
+
+def _percent(text: str, of: str) -> int:
+    return len(text.encode()) * 100 // len(of.encode())
