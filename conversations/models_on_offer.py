@@ -5,12 +5,15 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from django.conf import settings
+
 from inference.catalog import AUTO, Capabilities, Catalog, Model, ModelVersion, Prices
 from inference.exceptions import UnknownModel
 from inference.fleet_reports import ReplicaReport, last_reports
 from inference.stored_catalog import current_catalog
 
 REPORTS_HOLD_SECONDS = 0.5
+_SMALL = "small"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,19 @@ def alias_to_use(wanted: str | None) -> str:
         return default
     ready = [model.alias for model in models_on_offer() if model.is_ready]
     return default if default in ready or not ready else ready[0]
+
+
+def background_alias() -> str:
+    """Return the alias that writes titles and summaries. Raise `UnknownModel` where there is no model at all.
+
+    One that is set but not in the catalogue (any more) stops no title: then it is as if none were set.
+    """
+    catalog = current_catalog()
+    aliases = {model.alias for model in catalog.models}
+    for alias in (settings.BACKGROUND_MODEL, _SMALL):
+        if alias in aliases:
+            return alias
+    return catalog.find(None).alias
 
 
 def window_tokens() -> Callable[[str], int | None]:
