@@ -36,7 +36,10 @@ def plan_of(wanted: Wanted, settings: TwinSettings, *, index: int) -> Plan:
 
 def _text_answer(wanted: Wanted, directive: Directive, settings: TwinSettings, limit: int) -> Answer:
     prompt = wanted.prompt
-    answer = whole_answer(prompt.user, settings.answer_tokens, at_most=None if prompt.partial else limit + 1)
+    if settings.repeats and directive == Directive():
+        answer = answer_with("\n".join(line for line in prompt.user.split("\n") if settings.repeats in line))
+    else:
+        answer = whole_answer(prompt.user, settings.answer_tokens, at_most=None if prompt.partial else limit + 1)
     schema = grammar_schema(wanted.parameters.get("grammar"))
     if schema is not None and directive.text is None and directive.pieces is None:
         answer = answer_with(json.dumps(example_of(schema)))

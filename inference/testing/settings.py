@@ -29,6 +29,8 @@ class TwinSettings:
     api_key: str | None = None
     tgi_version: str = "3.3.7"
     dialect: Dialect = "tgi"
+    repeats: str | None = None
+    """What a prompt without a directive is answered with: those of its lines that contain this."""
     firings_dir: str | None = None
     """Twins that share this directory count together how often a prompt's fault has struck."""
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from inference.testing.answers import bounded, expected_answer, remaining, whole_answer
 from inference.testing.directives import InvalidDirectiveError, parse_directive
 from inference.testing.pieces import made_up_pieces, spans, split_into_pieces
-from tests.inference.twin.conftest import directive
+from tests.inference.twin.conftest import chat_text, directive
 
 
 def test_the_same_prompt_is_always_answered_alike_and_another_one_otherwise():
@@ -91,3 +91,10 @@ def test_an_end_of_sequence_on_the_last_permitted_token_counts_as_length():
 
 def test_a_stop_string_stays_in_the_text():
     assert expected_answer(directive(text="one two three"), stop=[" two"]) == "one two"
+
+
+async def test_a_prompt_without_a_directive_is_answered_with_its_lines_that_hold_what_is_to_be_repeated(twin, say):
+    twin.change(repeats="fact:")
+    prompt = "fact: one\nnothing\nUser: fact: two 🤗"
+    assert chat_text(await say(prompt)) == "fact: one\nUser: fact: two 🤗"
+    assert chat_text(await say(directive(prompt, text="scripted"))) == "scripted"
