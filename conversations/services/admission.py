@@ -58,11 +58,11 @@ def admit(user: User, generation_id: UUID, model: str, options: Mapping[str, Any
         answer = overload.ask(shared_client(), request)
     except REDIS_UNREACHABLE as error:
         log.warning("door_unreachable", error=type(error).__name__)
-        return Admission(model, _within_limits(user, model, options))
+        return Admission(model, within_limits(user, model, options))
     if answer.model is None:
         metrics.SHEDS.labels(model, priority_class).inc()
         raise _overloaded(answer.expected_wait_seconds)
-    wanted = _within_limits(user, answer.model, options)
+    wanted = within_limits(user, answer.model, options)
     given, notices = _without(wanted, answer.steps)
     for step in notices:
         metrics.DEGRADATIONS.labels(priority_class, step).inc()
@@ -92,7 +92,7 @@ def deadline_after(priority_class: str) -> timedelta:
     return timedelta(seconds=deadline_seconds(priority_class))
 
 
-def _within_limits(user: User, model: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def within_limits(user: User, model: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options with the longest answer that the user, the model and the site allow."""
     limits = [user.tier.max_answer_tokens, settings.MAX_ANSWER_TOKENS, most_answer_tokens(model)]
     most = min(limit for limit in limits if limit is not None)

@@ -12,6 +12,7 @@ from conversations.broadcasts import broadcast_soon
 from conversations.exceptions import InvalidRequest
 from conversations.models import Conversation, Message
 from conversations.services import generations
+from conversations.services.instructions import check_instructions
 from foundation.text import is_storable
 from inference.stored_catalog import current_catalog
 
@@ -25,8 +26,9 @@ def create(
 ) -> Conversation:
     """Make an empty conversation."""
     conversation = new_conversation(user=user, title=title, model=model, instructions=instructions, temporary=temporary)
+    check_instructions(instructions, user_id=user.id, model=model)
     conversation.save(force_insert=True)
-    _tell(conversation, "conversation_changed")
+    tell_changed(conversation)
     return conversation
 
 
@@ -55,6 +57,13 @@ def change(*, user: User, conversation_id: UUID, changes: dict[str, Any]) -> Con
     _check(changes)
     if "active_message_id" in changes:
         _check_is_part(conversation, changes["active_message_id"])
+    if "instructions" in changes or "model" in changes:
+        check_instructions(
+            changes.get("instructions", conversation.instructions),
+            user_id=user.id,
+            model=changes.get("model", conversation.model),
+            param="instructions" if "instructions" in changes else "model",
+        )
     if not changes:
         return conversation
     values = changes | ({"is_title_chosen": bool(changes["title"])} if "title" in changes else {})
@@ -63,7 +72,7 @@ def change(*, user: User, conversation_id: UUID, changes: dict[str, Any]) -> Con
     )
     # Read again: it may have been changed elsewhere, or deleted, which this tells.
     conversation = queries.conversation_of(user.id, conversation_id)
-    _tell(conversation, "conversation_changed")
+    tell_changed(conversation)
     return conversation
 
 
@@ -86,6 +95,11 @@ def erase(conversation: Conversation) -> None:
     conversation.delete()
     transaction.on_commit(lambda: generations.forget_streams(ids), robust=True)
     _tell(conversation, "conversation_deleted", conversation_id=conversation_id)
+
+
+def tell_changed(conversation: Conversation) -> None:
+    """Tell the user's other pages, once it is committed, that a conversation was made or changed."""
+    _tell(conversation, "conversation_changed")
 
 
 def _check(values: dict[str, Any]) -> None:

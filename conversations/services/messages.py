@@ -23,6 +23,7 @@ from conversations.services.answer_requests import (
 )
 from conversations.services.conversations import new_conversation
 from conversations.services.idempotency import digest_of
+from conversations.services.size_check import check_fits
 from foundation.text import is_storable
 
 
@@ -47,6 +48,13 @@ def send(*, user: User, conversation_id: UUID | None, message: NewMessage, idemp
     `Overloaded`, `RequestsExceeded`, `UnknownModel`.
     """
     _check_content(message.content)
+    check_fits(
+        user=user,
+        conversation_id=conversation_id,
+        content=message.content,
+        model=message.model,
+        options=message.options,
+    )
     digest = digest_of("send", conversation_id, message)
     asked = memories.asked_in(message.content)
 

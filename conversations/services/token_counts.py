@@ -1,6 +1,7 @@
 """Keeping how many tokens a message has, so that it is counted once."""
 
 from collections.abc import Mapping
+from typing import Any
 from uuid import UUID
 
 from django.db import connection
@@ -27,6 +28,6 @@ def store(counts: Mapping[UUID, int], tokenizer: str) -> None:
     """Keep the messages' counts beside those of other tokenizers. Messages that were deleted are left alone."""
     if not counts:
         return
-    parameters = {"ids": list(counts), "tokens": list(counts.values()), "tokenizer": tokenizer}
+    parameters: dict[str, Any] = {"ids": list(counts), "tokens": list(counts.values()), "tokenizer": tokenizer}
     with connection.cursor() as cursor:
         cursor.execute(_STORE, parameters)
