@@ -59,6 +59,7 @@ TOKENS = Counter(
 )
 CANCELS = Counter("chat_cancels", "Answers that were stopped: while queued, or while running.", ["stage"])
 CACHE_LOOKUPS = Counter("chat_answer_cache_lookups", "Prompts that were looked up in the answer cache.", ["result"])
+CONTEXT_CACHE = Counter("chat_context_cache", "Histories that were looked up in the context cache.", ["result"])
 RESUMED = Counter("chat_resumed_attempts", "Answers that a worker went on with after another had left them.", ["model"])
 
 # Overload -------------------------------------------------------------------------------------------------------------

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import orjson
 from django.utils import timezone
 
-from conversations.context.assemble import assemble
-from conversations.context.budget import Prompt, fit
+from conversations.context.fitting import Fitted, fit
+from conversations.context.material import Material
+from conversations.context.prompt import assemble
 from conversations.models import Message
 from conversations.services.admission import NOTICES
 from conversations.services.attempts import Attempt
@@ -26,6 +27,7 @@ from inference.permits import Permit
 from inference.prefixes import prefix_of
 from inference.replica_state import ReplicaState
 from inference.tgi.errors import ModelServerError
+from inference.token_counting import counter_of
 from inference.token_stream import StreamedEvent
 
 _COUNT_SECONDS = 2.0
@@ -44,7 +46,9 @@ class Answer:
     fleet: Fleet
     permit: Permit
     known_answers: KnownAnswers | None = None
-    prompt: tuple[ChatMessage, ...] = ()
+    material: Material = field(default_factory=lambda: Material(()))
+    fitted: Fitted | None = None
+    """The prompt as the present replica got it."""
     decoded_tokens: int = 0
     decoded_before: int = 0
     """Tokens of text that another replica or attempt wrote, which the present one reads as part of its prompt."""
@@ -55,7 +59,7 @@ class Answer:
     """Whether the answer cache had it: then no model server was asked."""
     _notices: set[str] = field(default_factory=set)
 
-    async def write(self) -> None:
+    async def write(self, material: Material) -> None:
         """Write the answer to its end, from the text that the writer has on.
 
         Raise `ContentTooLong`, `UnknownModel`, or the last `ModelServerError` once no replica could go on.
@@ -66,9 +70,7 @@ class Answer:
             for code in attempt.notices:
                 if code in NOTICES:  # a newer web process may know more
                     self._notice_once(code, NOTICES[code])
-        self.prompt = assemble(attempt.path, attempt.instructions)
-        if attempt.is_path_cut:
-            self._notice_once(*_TRIMMED)
+        self.material = material
         if await self._write_known(model):
             return
         if writer.text:
@@ -79,7 +81,7 @@ class Answer:
             self._request,
             so_far=Progress(writer.text, self.decoded_tokens),
             permit=self.permit,
-            prefix=prefix_of(self.prompt),
+            prefix=prefix_of(assemble(material)),
             hint=attempt.hint_replica,
             conversation_key=attempt.conversation_id.bytes,
         )
@@ -93,7 +95,7 @@ class Answer:
             return False
         attempt = self.reply.attempt
         options = _sampling(attempt, max_new_tokens=int(attempt.options["max_tokens"]))
-        known = await self.known_answers.find(self.prompt, options, self.fleet, model)
+        known = await self.known_answers.find(self.material, options, self.fleet, model)
         if known is None:
             return False
         self.is_known, self.model_version = True, known.model_version
@@ -130,27 +132,31 @@ class Answer:
     async def _request(self, state: ReplicaState, progress: Progress) -> ChatRequest:
         self.replica, self.model_version = state, _version_of(state)
         self.decoded_before = progress.decoded_tokens
-        prompt = await self._fitted(state, progress)
-        if prompt.is_trimmed:
+        self.fitted = fitted = await self._fit(state, progress)
+        if fitted.record.is_trimmed:
             self._keep_nothing()
+        if fitted.is_trimmed and not self._was_trimmed:
             self._notice_once(*_TRIMMED)
         return ChatRequest(
-            prompt.messages,
-            _sampling(self.reply.attempt, max_new_tokens=prompt.max_new_tokens),
+            fitted.messages,
+            _sampling(self.reply.attempt, max_new_tokens=fitted.max_new_tokens),
             request_id=str(self.reply.attempt.generation_id),
             model=state.model_id,
         )
 
-    async def _fitted(self, state: ReplicaState, progress: Progress) -> Prompt:
-        messages = self.prompt
-        if progress.text:
-            messages = (*messages, ChatMessage("assistant", progress.text))
+    async def _fit(self, state: ReplicaState, progress: Progress) -> Fitted:
         return await fit(
-            messages,
+            self.material,
+            counter=counter_of(state),
             window_tokens=window_tokens_of(state),
             answer_tokens=max(1, self._most_answer_tokens(state) - progress.decoded_tokens),
-            count=state.server.count_tokens,
+            so_far=progress.text,
         )
+
+    @property
+    def _was_trimmed(self) -> bool:
+        """Whether the user was told in an earlier turn that something is left out."""
+        return self.material.previous is not None and self.material.previous.is_trimmed
 
     def _most_answer_tokens(self, state: ReplicaState) -> int:
         wanted = int(self.reply.attempt.options["max_tokens"])
@@ -212,6 +218,7 @@ class Answer:
             model_version=self.model_version,
             error_code=error_code,
             error_message=error_message,
+            record=self.fitted.record if self.fitted else None,
         )
 
     @property
@@ -222,16 +229,25 @@ class Answer:
 
     async def _prompt_tokens(self) -> int:
         """Return the prompt's tokens, which a server reports only at the end that this answer did not reach."""
-        count = await _count(self.replica, self.prompt) if self.replica else None
-        return count or 0
+        if self.replica is None or self.fitted is None:
+            return 0
+        return await _count(self.replica, assemble(self.material, self.fitted.record)) or 0
 
     async def _decoded_by_others(self, states: Sequence[ReplicaState]) -> int:
         """Return about how many tokens an earlier attempt decoded for the text there is."""
+        prompt = assemble(self.material)
         for state in states:
-            whole = await _count(state, (*self.prompt, ChatMessage("assistant", self.reply.writer.text)))
+            whole = await _count(state, _continued(prompt, self.reply.writer.text))
             if whole is not None:
-                return max(0, whole - (await _count(state, self.prompt) or 0))
+                return max(0, whole - (await _count(state, prompt) or 0))
         return 0
+
+
+def _continued(prompt: tuple[ChatMessage, ...], text: str) -> tuple[ChatMessage, ...]:
+    if prompt and prompt[-1].role == "assistant":
+        *prompt_before, partial = prompt
+        return (*prompt_before, ChatMessage("assistant", partial.content + text))
+    return (*prompt, ChatMessage("assistant", text))
 
 
 async def _count(state: ReplicaState, messages: Sequence[ChatMessage]) -> int | None:

@@ -6,13 +6,14 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+import orjson
 from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
 from accounts import usage
 from conversations.services.outcomes import Outcome
-from inference.messages import ChatMessage
+from conversations.services.reading import Opening
 
 MOST_ATTEMPTS = 5
 """A generation that has taken this many workers down with it is given up."""
@@ -46,7 +47,7 @@ WITH conversation AS (
   UPDATE conversations_generation generation
   SET status = %(status)s, finish_reason = %(finish_reason)s, error_code = %(error_code)s,
       error_message = %(error_message)s, first_token_at = %(first_token_at)s, finished_at = %(now)s,
-      lease_expires_at = NULL, replica = %(replica)s, model_version = %(model_version)s
+      lease_expires_at = NULL, replica = %(replica)s, model_version = %(model_version)s, context = %(context)s::jsonb
   FROM conversation
   WHERE generation.message_id = %(generation_id)s AND generation.attempt = %(number)s
     AND generation.status = 'running' AND generation.conversation_id = conversation.id
@@ -67,10 +68,7 @@ SELECT count(*) FROM ended
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One worker's try at one generation. `number` fences its writes.
-
-    `path` leads from the first message to the question; `is_path_cut` says that its beginning was too long to be read.
-    """
+    """One worker's try at one generation. `number` fences its writes."""
 
     generation_id: UUID
     number: int
@@ -78,10 +76,8 @@ class Attempt:
     conversation_id: UUID
     model: str
     options: dict[str, Any]
-    instructions: str
     notices: tuple[str, ...]
-    path: tuple[ChatMessage, ...]
-    is_path_cut: bool
+    opening: Opening
     hint_replica: str
     """The replica that wrote the answer before the question: it may hold the beginning of the prompt."""
     checkpointed_text: str
@@ -134,6 +130,7 @@ def finish(attempt: Attempt, outcome: Outcome) -> bool:
         "first_token_at": outcome.first_token_at,
         "replica": outcome.replica,
         "model_version": outcome.model_version,
+        "context": orjson.dumps(outcome.record.as_json()).decode() if outcome.record else None,
         "error_code": outcome.error_code,
         "error_message": outcome.error_message,
     }

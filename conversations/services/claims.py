@@ -1,16 +1,22 @@
-"""Takes a queued generation for this worker, with what its prompt needs."""
+"""Takes a queued generation for this worker, with all that its prompt needs but the history."""
 
-from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
 import orjson
+import structlog
 from django.conf import settings
 from django.db import connection
 
-from conversations.context.budget import MOST_HISTORY_BYTES, TEMPLATE_BYTES_PER_MESSAGE
+from conversations.context.material import Remembered, Said
+from conversations.context.record import Record
 from conversations.services.attempts import Attempt
-from inference.messages import ChatMessage, Role
+from conversations.services.reading import Opening
+
+log = structlog.get_logger(__name__)
+
+_MOST_STEPS = 16
+"""How far above the question a record is looked for: as many answers in a row may have failed before they had one."""
 
 _CLAIM = """
 WITH RECURSIVE claimed AS (
@@ -20,88 +26,94 @@ WITH RECURSIVE claimed AS (
   WHERE message_id = %(id)s AND status = 'queued' RETURNING *
 ), shown AS (
   UPDATE conversations_message SET status = 'running' WHERE id IN (SELECT message_id FROM claimed)
-), path AS (
-  SELECT message.id, message.conversation_id, message.parent_id, message.role, message.content, 0 AS bytes
-  FROM claimed JOIN conversations_message message ON message.id = claimed.message_id
+), above AS (
+  SELECT last.id, last.conversation_id, last.parent_id, before.context, before.replica, 1 AS steps
+  FROM claimed JOIN conversations_message answer ON answer.id = claimed.message_id
+  JOIN conversations_message last ON last.id = answer.parent_id AND last.conversation_id = answer.conversation_id
+  LEFT JOIN conversations_generation before ON before.message_id = last.id
   UNION ALL
-  SELECT message.id, message.conversation_id, message.parent_id, message.role, message.content,
-         path.bytes + octet_length(message.content) + %(bytes_per_message)s
-  FROM path JOIN conversations_message message
-  ON message.id = path.parent_id AND message.conversation_id = path.conversation_id
-  WHERE path.bytes < %(most_bytes)s
+  SELECT message.id, message.conversation_id, message.parent_id, before.context, before.replica, above.steps + 1
+  FROM above JOIN conversations_message message
+  ON message.id = above.parent_id AND message.conversation_id = above.conversation_id
+  LEFT JOIN conversations_generation before ON before.message_id = message.id
+  WHERE above.context IS NULL AND above.steps < %(most_steps)s
 )
-SELECT path.bytes, path.id, path.parent_id, path.role, path.content,
-       claimed.attempt, claimed.user_id, claimed.conversation_id, claimed.model, claimed.options,
-       claimed.cancel_requested_at IS NOT NULL, claimed.is_background,
-       claimed.attempt = 1 AND claimed.deadline < now(), claimed.first_token_at, conversation.instructions,
-       claimed.notices,
-       (SELECT before.replica FROM conversations_message question
-        JOIN conversations_generation before ON before.message_id = question.parent_id
-        WHERE question.id = path.parent_id AND claimed.message_id IS NOT NULL)
-FROM path LEFT JOIN claimed ON claimed.message_id = path.id
-LEFT JOIN conversations_conversation conversation ON conversation.id = claimed.conversation_id
+SELECT claimed.attempt, claimed.user_id, claimed.conversation_id, claimed.model, claimed.options, claimed.notices,
+  claimed.cancel_requested_at IS NOT NULL AS is_cancelled, claimed.is_background,
+  claimed.attempt = 1 AND claimed.deadline < now() AS is_overdue, claimed.first_token_at, answer.content AS text_so_far,
+  last.id AS last_id, last.parent_id AS tip, last.role, last.content, last.token_counts,
+  conversation.temporary, conversation.context_version, conversation.instructions,
+  COALESCE(preference.instructions, '') AS user_instructions,
+  (SELECT context FROM above WHERE context IS NOT NULL ORDER BY steps LIMIT 1) AS previous,
+  (SELECT replica FROM above WHERE replica <> '' ORDER BY steps LIMIT 1) AS hint_replica,
+  (SELECT jsonb_agg(jsonb_build_array(id, content)) FROM (
+     SELECT memory.id, memory.content FROM conversations_memory memory
+     WHERE memory.user_id = claimed.user_id AND memory.enabled AND memory.confirmed_at IS NOT NULL
+       AND (memory.expires_at IS NULL OR memory.expires_at > now())
+       AND NOT conversation.temporary AND COALESCE(preference.uses_memories, true)
+     ORDER BY memory.id DESC LIMIT %(most_memories)s) newest) AS memories
+FROM claimed JOIN conversations_message answer ON answer.id = claimed.message_id
+JOIN conversations_conversation conversation ON conversation.id = claimed.conversation_id
+LEFT JOIN conversations_message last ON last.id = answer.parent_id AND last.conversation_id = answer.conversation_id
+LEFT JOIN conversations_preference preference ON preference.user_id = claimed.user_id
 """
-"""Answers with the path from the empty answer up to the first message; what was claimed stands in the first row only.
-
-The path is walked by the parents, so that a tree of many branches costs no more than the branch that counts, and ends
-where the prompt would outgrow every window. Each message counts a few bytes of its own: a damaged tree's circle ends,
-and `_once_each` leaves its rounds out.
-"""
 
 
-def claim(generation_id: UUID, *, most_bytes: int = MOST_HISTORY_BYTES) -> Attempt | None:
-    """Take a queued generation, and read what led to it; `None` for one that is not queued (any more).
-
-    Messages are read from the newest back until they have `most_bytes`.
-    """
+def claim(generation_id: UUID) -> Attempt | None:
+    """Take a queued generation, and read what its prompt begins from; `None` for one that is not queued (any more)."""
     parameters = {
         "id": generation_id,
         "lease": settings.LEASE_SECONDS,
-        "most_bytes": most_bytes,
-        "bytes_per_message": TEMPLATE_BYTES_PER_MESSAGE,
+        "most_steps": _MOST_STEPS,
+        "most_memories": settings.MOST_MEMORIES,
     }
     with connection.cursor() as cursor:
         cursor.execute(_CLAIM, parameters)
-        rows = cursor.fetchall()
-    if not rows:
-        return None
-    path = _once_each(sorted(rows, key=itemgetter(0)))
-    (
-        _, _, _, _, content, number, user_id, conversation_id, model, options, is_cancelled, is_background,
-        is_overdue, first_token_at, instructions, notices, hint_replica,
-    ) = path[0]  # fmt: skip
-    is_path_cut = path[-1][2] is not None
+        row = cursor.fetchone()
+        names = [column.name for column in cursor.description or ()]
+    return _attempt(generation_id, dict(zip(names, row, strict=True))) if row else None
+
+
+def _attempt(generation_id: UUID, row: dict[str, Any]) -> Attempt:
     return Attempt(
         generation_id=generation_id,
-        number=number,
-        user_id=user_id,
-        conversation_id=conversation_id,
-        model=model,
-        options=orjson.loads(options),
-        instructions=instructions,
-        notices=tuple(orjson.loads(notices)),
-        path=_said([(role, text) for _, _, _, role, text, *_ in reversed(path[1:])], is_cut=is_path_cut),
-        is_path_cut=is_path_cut,
-        hint_replica=hint_replica or "",
-        checkpointed_text=content,
-        first_token_at=first_token_at,
-        is_cancelled=is_cancelled,
-        is_background=is_background,
-        is_overdue=is_overdue,
+        number=row["attempt"],
+        user_id=row["user_id"],
+        conversation_id=row["conversation_id"],
+        model=row["model"],
+        options=orjson.loads(row["options"]),
+        notices=tuple(orjson.loads(row["notices"])),
+        opening=_opening(row),
+        hint_replica=row["hint_replica"] or "",
+        checkpointed_text=row["text_so_far"],
+        first_token_at=row["first_token_at"],
+        is_cancelled=row["is_cancelled"],
+        is_background=row["is_background"],
+        is_overdue=row["is_overdue"],
     )
 
 
-def _once_each(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Return the rows up to the first message that comes a second time."""
-    seen: set[UUID] = set()
-    for place, (_, message_id, *_) in enumerate(rows):
-        if message_id in seen:
-            return rows[:place]
-        seen.add(message_id)
-    return rows
+def _opening(row: dict[str, Any]) -> Opening:
+    last = None
+    if row["last_id"] is not None:
+        last = Said(row["last_id"], row["role"], row["content"], orjson.loads(row["token_counts"]))
+    newest = orjson.loads(row["memories"] or "[]")
+    return Opening(
+        last=last,
+        tip=row["tip"],
+        context_version=row["context_version"],
+        is_temporary=row["temporary"],
+        user_instructions=row["user_instructions"],
+        instructions=row["instructions"],
+        memories=tuple(Remembered(UUID(memory_id), content) for memory_id, content in reversed(newest)),
+        previous=_record(row["previous"]),
+    )
 
 
-def _said(path: list[tuple[Role, str]], *, is_cut: bool) -> tuple[ChatMessage, ...]:
-    """Return the messages of a path; one whose beginning is missing begins with the first question that there is."""
-    first = next((i for i, (role, _) in enumerate(path) if role == "user"), 0) if is_cut else 0
-    return tuple(ChatMessage(role, content) for role, content in path[first:])
+def _record(stored: str | None) -> Record | None:
+    """Return the record, if it can be read: a newer version may have written another kind."""
+    try:
+        return Record.read(orjson.loads(stored)) if stored else None
+    except (KeyError, TypeError, ValueError) as error:
+        log.warning("record_unreadable", error=type(error).__name__)
+        return None

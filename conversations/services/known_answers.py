@@ -1,10 +1,10 @@
 """Which answers may be shared through the answer cache: those to first messages with nothing of the user's own."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from conversations.context.assemble import assemble
+from conversations.context.material import Material
+from conversations.context.prompt import assemble
 from conversations.models import Conversation
 from conversations.services.attempts import Attempt
 from conversations.services.outcomes import Outcome
@@ -41,15 +41,15 @@ class KnownAnswers:
     _shared: _Shared | None = None
 
     async def find(
-        self, prompt: Sequence[ChatMessage], options: SamplingOptions, fleet: Fleet, model: Model
+        self, material: Material, options: SamplingOptions, fleet: Fleet, model: Model
     ) -> KnownAnswer | None:
         """Return what the version that this conversation gets has answered before, if that may be given here."""
-        if not self.cache.is_on or options.temperature != 0 or not _is_context_free(self.attempt, prompt):
+        if not self.cache.is_on or options.temperature != 0 or not _is_context_free(self.attempt, material):
             return None
         scope = await self._scope()
         if scope is None:
             return None
-        self._shared = _Shared(scope, tuple(prompt), options)
+        self._shared = _Shared(scope, assemble(material), options)
         source = _source_for(self.attempt.conversation_id, fleet, model)
         return await self.cache.find(self._shared.digest(source)) if source else None
 
@@ -71,10 +71,10 @@ class KnownAnswers:
             await self.cache.keep(self._shared.digest(source), known)
 
 
-def _is_context_free(attempt: Attempt, prompt: Sequence[ChatMessage]) -> bool:
+def _is_context_free(attempt: Attempt, material: Material) -> bool:
     """Whether the prompt is the first thing said, under the instructions of the site, and holds nothing else."""
-    is_first = attempt.number == 1 and len(attempt.path) == 1 and not attempt.is_path_cut
-    return is_first and tuple(prompt) == assemble(attempt.path, instructions="")
+    is_first = attempt.number == 1 and len(material.path) == 1 and material.unread_messages == 0
+    return is_first and material == Material(material.path, site_instructions=material.site_instructions)
 
 
 def _scope_of(conversation_id: UUID) -> str | None:

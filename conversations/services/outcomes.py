@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from conversations.context.record import Record
 from conversations.models import Message
 
 RETRYABLE_CODES = frozenset({"no_capacity", "internal_error"})
@@ -13,7 +14,7 @@ RETRYABLE_CODES = frozenset({"no_capacity", "internal_error"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The end of a generation. Token counts are what was really read and decoded."""
+    """The end of a generation. Token counts are what was really read and decoded; `record` is what the model saw."""
 
     status: Message.Status
     finish_reason: str
@@ -24,6 +25,7 @@ class Outcome:
     first_token_at: datetime | None = None
     replica: str = ""
     model_version: str = ""
+    record: Record | None = None
     error_code: str = ""
     error_message: str = ""
 

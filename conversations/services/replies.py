@@ -1,22 +1,28 @@
 """Writes one reply: the handler that an inference worker runs on each job."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from uuid import UUID
 
 import redis.asyncio
 import structlog
 from django.conf import settings
 
 from conversations.broadcasts import broadcast
-from conversations.context.budget import most_history_bytes
+from conversations.context.material import Material
 from conversations.exceptions import ContentTooLong
+from conversations.models import Message
 from conversations.services import attempts, claims, generations, requeueing
 from conversations.services.answering import Answer, window_tokens_of
 from conversations.services.attempts import Attempt
+from conversations.services.context_cache import ContextCache
+from conversations.services.keeping import keep_for_the_next_turn
 from conversations.services.known_answers import KnownAnswers
 from conversations.services.live_replies import LiveReplies, LiveReply
 from conversations.services.observation import Observation, observed
 from conversations.services.outcomes import Outcome, done_event, failure_event
+from conversations.services.reading import most_history_bytes, read_material
 from foundation.database import DATABASE_UNREACHABLE, in_database
 from foundation.redis import REDIS_UNREACHABLE
 from inference import token_stream
@@ -32,6 +38,9 @@ from inference.token_stream import Fenced
 
 log = structlog.get_logger(__name__)
 
+type TellEnded = Callable[[UUID], Awaitable[None]]
+"""Tells whoever looks after complete answers of one more. It does not raise."""
+
 _RETRY_SECONDS = 0.5
 _DRAIN_SECONDS = 2.0
 
@@ -45,11 +54,12 @@ class ReplyWriter:
     publisher: Publisher
     live: LiveReplies
     cache: AnswerCache
+    contexts: ContextCache
+    tell_ended: TellEnded | None = None
 
     async def __call__(self, job: Job, cancellation: Cancellation, permit: Permit) -> None:
-        most_bytes = most_history_bytes(map(window_tokens_of, self.fleet.states.values()))
         try:
-            attempt = await in_database(claims.claim, job.generation_id, most_bytes=most_bytes)
+            attempt = await in_database(claims.claim, job.generation_id)
         except DATABASE_UNREACHABLE as error:
             # It is still queued there; the sweeper brings it back.
             log.warning("claim_failed", error=type(error).__name__)
@@ -88,6 +98,9 @@ class ReplyWriter:
             observation.ended(outcome, version=answer.replica.version.name if answer.replica else "")
             await self._tell_the_end(reply, outcome)
             await answer.keep(outcome)
+            await keep_for_the_next_turn(answer, outcome, self.contexts)
+            if self.tell_ended is not None and outcome.status == Message.Status.COMPLETE:
+                await self.tell_ended(reply.attempt.generation_id)
 
     async def _write(self, reply: LiveReply, answer: Answer) -> Outcome:
         """Write the answer. What goes wrong becomes an outcome too; only a stop passes through, as `Stopped`."""
@@ -102,12 +115,28 @@ class ReplyWriter:
                     return answer.failed("no_capacity", "No model server was free in time. Try again.")
                 if attempt.number > attempts.MOST_ATTEMPTS:
                     return answer.failed("internal_error", "This answer failed repeatedly. Try again.")
-                await answer.write()
+                await answer.write(await self._read(attempt))
         except (ContentTooLong, UnknownModel, ModelServerError) as error:
             code, message = _told(error)
             log.warning("reply_failed", code=code, cause=error.code)
             return answer.failed(code, message)
         return answer.complete()
+
+    async def _read(self, attempt: Attempt) -> Material:
+        """Read what the prompt is made of, however long the database is away."""
+        most_bytes = most_history_bytes(map(window_tokens_of, self.fleet.states.values()))
+        while True:
+            try:
+                return await read_material(
+                    attempt.opening,
+                    self.contexts,
+                    user_id=attempt.user_id,
+                    conversation_id=attempt.conversation_id,
+                    most_bytes=most_bytes,
+                )
+            except DATABASE_UNREACHABLE as error:
+                log.warning("reading_failed", error=type(error).__name__)
+                await asyncio.sleep(_RETRY_SECONDS)
 
     async def _take_over(self, reply: LiveReply, answer: Answer) -> None:
         """Go on where the last attempt was: from its published text, or from the checkpoint where that is longer.

@@ -9,6 +9,7 @@ import uvloop
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
+from conversations.services.context_cache import ContextCache
 from conversations.services.live_replies import LiveReplies
 from conversations.services.replies import ReplyWriter
 from foundation import event_loop, long_lived, metrics
@@ -49,6 +50,7 @@ class Command(BaseCommand):
         permits = Permits(client, worker_name())
         live = LiveReplies(client)
         cache = AnswerCache(client, settings.ANSWER_CACHE_SECONDS)
+        contexts = ContextCache(client, settings.CONTEXT_CACHE_SECONDS)
         async with (
             client,
             event_loop.watched("worker"),
@@ -57,7 +59,7 @@ class Command(BaseCommand):
         ):
             worker = Worker(
                 client=client,
-                handler=ReplyWriter(client, fleet, publisher, live, cache),
+                handler=ReplyWriter(client, fleet, publisher, live, cache, contexts),
                 cancellations=Cancellations(),
                 permits=permits,
                 offers=fleet.all_offers,

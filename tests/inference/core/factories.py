@@ -6,6 +6,8 @@ from django.utils import timezone
 
 from conversations.models import Conversation, Generation, Message
 from conversations.services import claims
+from conversations.services.history import History, read_history
+from conversations.services.reading import MOST_HISTORY_BYTES, material_of
 from conversations.streaming.snapshot import snapshot_of
 from tests.accounts.factories import make_user
 
@@ -36,6 +38,37 @@ def generation_of(answer, **fields) -> Generation:
         status=answer.status,
         **values,
     )
+
+
+def make_turns(texts, conversation=None) -> Generation:
+    """Store questions and answers in turn, and return the generation of an answer to the last."""
+    conversation = conversation or Conversation.objects.create(user=make_user())
+    parent = None
+    for number, text in enumerate(texts):
+        role = "assistant" if number % 2 else "user"
+        parent = Message.objects.create(conversation=conversation, parent=parent, role=role, content=text)
+    return answer_to(parent)
+
+
+def answer_to(message, conversation=None, **fields) -> Generation:
+    """Make an empty answer to a message, and its generation."""
+    conversation = conversation or message.conversation
+    answer = Message.objects.create(conversation=conversation, parent=message, role="assistant", status="queued")
+    return generation_of(answer, **fields)
+
+
+def read_material_of(attempt, *, most_bytes=MOST_HISTORY_BYTES):
+    """Read what an attempt's prompt is made of, past the cache."""
+    opening = attempt.opening
+    history = History()
+    if opening.tip is not None:
+        history = read_history(
+            conversation_id=attempt.conversation_id,
+            tip=opening.tip,
+            previous=opening.previous,
+            most_bytes=most_bytes,
+        )
+    return material_of(opening, history)
 
 
 def make_attempt(conversation=None, **fields):

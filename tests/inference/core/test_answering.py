@@ -4,9 +4,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from conversations.context.material import Material, Said
 from conversations.services.answering import Answer
 from conversations.services.live_replies import LiveReply
 from foundation.database import in_database
+from foundation.ids import new_id
 from inference import token_stream
 from inference.cancellation import Cancellation
 from inference.catalog import Catalog, Model, ModelVersion, Replica, ServerKind
@@ -22,6 +24,7 @@ from tests.inference.tgi.scripted_server import delta, response_of, scripted_ser
 pytestmark = pytest.mark.django_db(transaction=True)
 
 SERVED = ServerInfo("org/served-model", None, None, None, None, None)
+MATERIAL = Material((Said(new_id(), "user", "What?"),))
 SAYS_HI = stream_of(delta("Hi"), delta("", "stop"), "[DONE]")
 
 
@@ -41,7 +44,7 @@ async def answering(publisher, client, script, *, notices=(), **version):
 
 async def test_an_openai_compatible_server_is_asked_for_the_model_that_it_serves(publisher, client):
     async with answering(publisher, client, SAYS_HI) as (answer, server):
-        await answer.write()
+        await answer.write(MATERIAL)
     assert answer.reply.writer.text == "Hi"
     assert answer.reply.first_token_at is not None
     (exchange,) = server.exchanges
@@ -53,7 +56,7 @@ async def test_an_openai_compatible_server_is_asked_for_the_model_that_it_serves
 )
 async def test_an_answer_names_its_replica_and_the_version_or_what_the_server_says(publisher, client, version, name):
     async with answering(publisher, client, SAYS_HI, **version) as (answer, server):
-        await answer.write()
+        await answer.write(MATERIAL)
     outcome = answer.complete()
     assert (outcome.replica, outcome.model_version) == (server.url, name)
 
@@ -62,7 +65,7 @@ async def test_an_answer_that_failed_names_them_too(publisher, client):
     refuses = response_of(422, b'{"error": "too long"}')
     async with answering(publisher, client, refuses, model_id="org/served-model") as (answer, server):
         with pytest.raises(InvalidRequest):
-            await answer.write()
+            await answer.write(MATERIAL)
         outcome = answer.failed("invalid_request", "No.")
     assert (outcome.replica, outcome.model_version) == (server.url, "small@1")
 
@@ -70,11 +73,11 @@ async def test_an_answer_that_failed_names_them_too(publisher, client):
 async def test_a_notice_is_told_once_however_many_attempts_begin(publisher, client):
     known_and_not = ["output_shortened", "known_to_a_newer_version"]
     async with answering(publisher, client, SAYS_HI, notices=known_and_not) as (answer, _):
-        await answer.write()
+        await answer.write(MATERIAL)
         first = await published_by(publisher, client, answer)
     async with answering(publisher, client, SAYS_HI, notices=known_and_not) as (answer, _):
         answer.tell_no_more(first)
-        await answer.write()
+        await answer.write(MATERIAL)
         second = await published_by(publisher, client, answer)
     assert [event.type for event in first] == ["notice", "token"]
     assert [event.type for event in second] == ["token"]
@@ -88,6 +91,6 @@ async def published_by(publisher, client, answer):
 
 async def test_an_answer_keeps_to_its_version_s_limit(publisher, client):
     async with answering(publisher, client, SAYS_HI, max_answer_tokens=7) as (answer, server):
-        await answer.write()
+        await answer.write(MATERIAL)
     (exchange,) = server.exchanges
     assert exchange.body["max_tokens"] == 7

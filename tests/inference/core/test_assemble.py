@@ -2,12 +2,12 @@
 
 import pytest
 
-from conversations.context.assemble import assemble
+from conversations.context.prompt import assemble
 from conversations.models import Conversation, Message
 from conversations.services import claims
 from inference.messages import ChatMessage
 from tests.accounts.factories import make_user
-from tests.inference.core.factories import generation_of
+from tests.inference.core.factories import answer_to, read_material_of
 
 pytestmark = pytest.mark.django_db
 
@@ -35,9 +35,8 @@ def branch(conversation, *turns, parent=None):
 
 def prompt(conversation, question, instructions=""):
     """Claim an answer to the question, and return what the model is asked."""
-    answer = Message.objects.create(conversation=conversation, parent=question, role="assistant", status="queued")
-    attempt = claims.claim(generation_of(answer).pk)
-    return assemble(attempt.path, instructions)
+    Conversation.objects.filter(pk=conversation.pk).update(instructions=instructions)
+    return assemble(read_material_of(claims.claim(answer_to(question, conversation).pk)))
 
 
 def said(conversation, question, instructions=""):
@@ -104,10 +103,9 @@ def test_a_question_of_another_conversation_yields_nothing_of_it(conversation):
 
 def test_a_long_branch_takes_few_queries(conversation, django_assert_max_num_queries):
     *_, question = branch(conversation, *[("user", "q"), ("assistant", "a")] * 100, ("user", "last"))
-    answer = Message.objects.create(conversation=conversation, parent=question, role="assistant", status="queued")
-    generation = generation_of(answer)
-    with django_assert_max_num_queries(1):
-        assert len(assemble(claims.claim(generation.pk).path, "")) == 201
+    generation = answer_to(question)
+    with django_assert_max_num_queries(2):
+        assert len(assemble(read_material_of(claims.claim(generation.pk)))) == 201
 
 
 def test_the_messages_are_what_a_model_server_takes(conversation):

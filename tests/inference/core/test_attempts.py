@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import UsageRecord
+from conversations.context.material import Said
 from conversations.models import Conversation, Generation, Message
 from conversations.services import attempts, claims, requeueing
 from conversations.services.attempts import LiveText
@@ -18,9 +19,8 @@ from conversations.services.conversations import delete
 from conversations.services.outcomes import Outcome
 from foundation.ids import new_id
 from inference.jobs import Job, estimated_tokens
-from inference.messages import ChatMessage
 from tests.accounts.factories import make_user
-from tests.inference.core.factories import expire_lease, generation_of, make_attempt, make_generation, read_generation
+from tests.inference.core.factories import expire_lease, make_attempt, make_generation, read_generation
 
 pytestmark = pytest.mark.django_db
 in_threads = pytest.mark.django_db(transaction=True)
@@ -72,60 +72,11 @@ def test_a_claim_tells_all_that_is_needed_to_write():
     assert attempt.number == 1
     assert attempt.user_id == conversation.user_id
     assert attempt.conversation_id == conversation.pk
-    assert attempt.path == (ChatMessage("user", "What?"),)
+    assert attempt.opening.last == Said(generation.message.parent_id, "user", "What?")
     assert attempt.options == {"max_tokens": 5, "stop": ["x"]}
-    assert attempt.instructions == "Be brief."
+    assert attempt.opening.instructions == "Be brief."
     assert (attempt.is_background, attempt.is_cancelled, attempt.is_overdue) == (True, False, False)
     assert state_of(generation.pk)[:3] == ("running", 1, "running")
-
-
-def make_turns(texts):
-    """Store questions and answers in turn, and return the generation of an answer to the last."""
-    conversation = Conversation.objects.create(user=make_user())
-    parent = None
-    for number, text in enumerate(texts):
-        role = "assistant" if number % 2 else "user"
-        parent = Message.objects.create(conversation=conversation, parent=parent, role=role, content=text)
-    answer = Message.objects.create(conversation=conversation, parent=parent, role="assistant", status="queued")
-    return generation_of(answer)
-
-
-def test_a_claim_takes_one_statement_whatever_the_length():
-    for turns in (1, 301):
-        generation = make_turns(["text"] * turns)
-        with CaptureQueriesContext(connection) as queries:
-            assert len(claims.claim(generation.pk).path) == turns
-        assert len(queries) == 1
-
-
-def test_a_path_that_is_too_long_is_read_from_its_end_and_begins_with_a_question():
-    texts = [f"{number:4}" * 25 for number in range(101)]
-    attempt = claims.claim(make_turns(texts).pk, most_bytes=2000)
-    read = [message.content for message in attempt.path]
-    assert 5 < len(read) < 20
-    assert (attempt.path[0].role, read) == ("user", texts[-len(read) :])
-    assert attempt.is_path_cut is True
-    whole = claims.claim(make_turns(texts).pk)
-    assert ([message.content for message in whole.path], whole.is_path_cut) == (texts, False)
-
-
-def test_a_message_is_read_whole_however_long_it_is():
-    attempt = claims.claim(make_turns(["x" * 5000]).pk, most_bytes=100)
-    assert (attempt.path, attempt.is_path_cut) == ((ChatMessage("user", "x" * 5000),), False)
-
-
-def test_a_claim_names_the_replica_that_wrote_the_answer_before():
-    generation = make_turns(["one", "1", "two"])
-    generation_of(generation.message.parent.parent, replica="http://warm")
-    assert claims.claim(generation.pk).hint_replica == "http://warm"
-    assert claims.claim(make_generation().pk).hint_replica == ""
-
-
-def test_a_circle_of_messages_comes_to_an_end():
-    generation = make_turns(["one", "1", "two"])
-    question = generation.message.parent
-    Message.objects.filter(parent=None).update(parent=question)
-    assert claims.claim(generation.pk, most_bytes=1000).is_path_cut is True
 
 
 def test_a_claim_knows_of_a_cancel_and_of_a_deadline_that_passed():

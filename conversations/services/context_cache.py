@@ -1,0 +1,125 @@
+"""The history of active conversations, kept in Redis between two messages: losing it costs one statement.
+
+An entry belongs to one owner's conversation, to the message after which it was made, and to the conversation's version:
+one that does not agree with all of them is not used.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import orjson
+import redis.asyncio
+import structlog
+
+from conversations.context.material import Said, Summarised
+from conversations.services.history import History
+from foundation.redis import REDIS_UNREACHABLE, key, shared_client
+from inference import metrics
+
+log = structlog.get_logger(__name__)
+
+MOST_BYTES = 256 * 1024
+"""Larger ones are not kept: the cache shares its memory with the live streams."""
+_VERSION = 1
+_PATIENCE_SECONDS = 0.25
+"""PostgreSQL answers sooner than a cache that takes longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a history ends: `tip` is its last message, `version` the conversation's `context_version`."""
+
+    user_id: UUID
+    conversation_id: UUID
+    tip: UUID
+    version: int
+
+
+class ContextCache:
+    """Finds and keeps histories for `keep_seconds`; with 0 it does neither."""
+
+    def __init__(self, client: "redis.asyncio.Redis", keep_seconds: int) -> None:
+        self._client = client
+        self._keep_seconds = keep_seconds
+
+    async def find(self, place: Place) -> History | None:
+        """Return the history up to this place; `None` too where Redis is away, or slow."""
+        if not self._keep_seconds:
+            return None
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                stored = await self._client.get(_key(place.conversation_id))
+        except (*REDIS_UNREACHABLE, TimeoutError) as error:
+            log.warning("context_cache_unreachable", error=type(error).__name__)
+            return None
+        found, result = _read(stored, place) if isinstance(stored, bytes) else (None, "miss")
+        metrics.CONTEXT_CACHE.labels(result).inc()
+        return found
+
+    async def keep(self, place: Place, history: History) -> None:
+        """Keep a history, unless it is large. One that cannot be kept is no loss."""
+        if not self._keep_seconds:
+            return
+        value = orjson.dumps({"place": place, "history": history})
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                if len(value) <= MOST_BYTES:
+                    await self._client.set(_key(place.conversation_id), value, ex=self._keep_seconds)
+                else:
+                    await self._client.unlink(_key(place.conversation_id))
+        except (*REDIS_UNREACHABLE, TimeoutError) as error:
+            log.warning("context_not_kept", error=type(error).__name__)
+
+
+def forget(conversation_id: UUID) -> None:
+    """Take a conversation's entry away, from synchronous code. Where Redis is away it goes when its time is over."""
+    try:
+        shared_client().unlink(_key(conversation_id))
+    except REDIS_UNREACHABLE as error:
+        log.warning("context_not_forgotten", error=type(error).__name__)
+
+
+def _key(conversation_id: UUID) -> str:
+    return key(_VERSION, "context", conversation_id)
+
+
+def _read(stored: bytes, place: Place) -> tuple[History | None, str]:
+    """Return the history if it is this place's, and what to call that."""
+    try:
+        entry = orjson.loads(stored)
+        made_at = Place(**{name: _as_id(name, value) for name, value in entry["place"].items()})
+        history = _history(entry["history"])
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        log.warning("context_cache_unreadable", error=type(error).__name__)
+        return None, "miss"
+    if (made_at.user_id, made_at.conversation_id) != (place.user_id, place.conversation_id):
+        log.error("context_cache_foreign", conversation_id=str(place.conversation_id))
+        return None, "miss"
+    return (history, "hit") if made_at == place else (None, "stale")
+
+
+def _as_id(name: str, value: Any) -> Any:
+    return value if name == "version" else UUID(value)
+
+
+def _history(stored: dict[str, Any]) -> History:
+    return History(
+        said=tuple(
+            Said(
+                UUID(each["message_id"]),
+                each["role"],
+                each["content"],
+                each["token_counts"],
+                tuple(each["passages"]),
+            )
+            for each in stored["said"]
+        ),
+        head_count=stored["head_count"],
+        unread_messages=stored["unread_messages"],
+        summaries=tuple(
+            Summarised(UUID(each["summary_id"]), each["epoch"], each["text"], UUID(each["covers_up_to"]))
+            for each in stored["summaries"]
+        ),
+    )
