@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from conversations.api import conversations, generations, model_list, replies
+from conversations.api import conversations, generations, memories, model_list, preferences, replies
 
 urlpatterns = [
     path("conversations", conversations.ConversationsView.as_view(), name="conversations"),
@@ -11,5 +11,8 @@ urlpatterns = [
     path("generations/<uuid:generation_id>", generations.GenerationView.as_view(), name="generation"),
     path("generations/<uuid:generation_id>/stream", generations.GenerationStreamView.as_view(), name="stream"),
     path("generations/<uuid:generation_id>/cancel", generations.CancelGenerationView.as_view(), name="cancel"),
+    path("memories", memories.MemoriesView.as_view(), name="memories"),
+    path("memories/<uuid:memory_id>", memories.MemoryView.as_view(), name="memory"),
+    path("preferences", preferences.PreferencesView.as_view(), name="preferences"),
     path("models", model_list.ModelsView.as_view(), name="models"),
 ]

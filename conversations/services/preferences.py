@@ -10,6 +10,7 @@ from conversations.exceptions import InvalidRequest
 from conversations.models import Preference
 from conversations.services.conversations import MOST_INSTRUCTION_CHARACTERS
 from conversations.services.instructions import check_standing_instructions
+from conversations.services.instructions import check_standing_instructions
 from foundation.text import is_storable
 
 _CHANGEABLE = {"instructions", "uses_memories"}
@@ -27,7 +28,7 @@ def locked(user: User) -> Preference:
 
 
 def change(*, user: User, changes: dict[str, Any]) -> Preference:
-    """Change some of `instructions, uses_memories`; both count from the next prompt on."""
+    """Change some of `instructions, uses_memories`; both count from the next prompt on. Raise `InvalidRequest`."""
     assert changes.keys() <= _CHANGEABLE
     _check(changes)
     with transaction.atomic():
@@ -47,4 +48,5 @@ def _check(changes: dict[str, Any]) -> None:
         )
     if not is_storable(instructions):
         raise InvalidRequest("instructions contains a NUL or a lone surrogate; remove it.", param="instructions")
+    check_standing_instructions(instructions)
     check_standing_instructions(instructions)

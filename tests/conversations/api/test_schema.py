@@ -118,7 +118,9 @@ async def alices_ids(alice):
     """What the addresses name: all of it is there."""
     conversation_id = await alice.conversation(title="Fuzzed")
     start = (await alice.send(conversation_id, "Hello"))[0].data
-    return {name: start[name] for name in ("conversation_id", "message_id", "generation_id")}
+    _, memory = await alice.call("POST", "/v1/memories", {"content": "I am vegan"})
+    ids = {name: start[name] for name in ("conversation_id", "message_id", "generation_id")}
+    return ids | {"memory_id": memory["memory_id"]}
 
 
 def test_the_running_site_does_what_the_schema_says(site, alice_secret, alices_ids):
