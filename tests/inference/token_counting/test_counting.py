@@ -5,29 +5,19 @@ import json
 
 import pytest
 
-from inference.catalog import ModelVersion, Replica, ServerKind
+from inference.catalog import ServerKind
 from inference.messages import ChatMessage
 from inference.model_server import ServerInfo
-from inference.open_fleet import client_of
-from inference.replica_state import ReplicaState
 from inference.template_tokens import SUPPOSED
 from inference.testing.running import running_twin
 from inference.testing.settings import TwinSettings
 from inference.tgi.errors import Misbehaved, Unreachable
 from inference.token_counting import TemplateTokens, counter_of, upper_bound
 from tests.inference.tgi.scripted_server import response_of, scripted_server
+from tests.inference.token_counting.states import state_of
 from tests.inference.token_counting.tokenizers import count
 
 HELLO = [ChatMessage("user", "Hello there")]
-
-
-def state_of(url, session, *, kind=ServerKind.TGI, sha=None, **version):
-    replica = Replica(url, kind)
-    state = ReplicaState(
-        replica, ModelVersion("small", (replica,), **version), client_of(replica, session=session, api_key=None)
-    )
-    state.info = ServerInfo("Org/Small", sha, None, None, None, None)
-    return state
 
 
 def token(text, start, stop):
