@@ -108,7 +108,7 @@ def request(
         "conversation_id": conversation.pk,
         "message_id": message_id,
         "model": model,
-        "prompt": orjson.dumps(list(prompt)).decode(),
+        "prompt": orjson.dumps([tuple(message) for message in prompt]).decode(),
         "details": orjson.dumps(dict(details or {})).decode(),
         "max_tokens": max_tokens,
         "deadline": timezone.now() + timedelta(seconds=settings.BACKGROUND_DEADLINE_SECONDS),
