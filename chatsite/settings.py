@@ -326,6 +326,10 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": timedelta(minutes=5),
         "options": {"expires": 300},
     },
+    "delete-outlived-memories": {
+        "task": "conversations.tasks.delete_outlived_memories",
+        "schedule": timedelta(hours=6),
+    },
     "clear-expired-sessions": {"task": "accounts.tasks.clear_expired_sessions", "schedule": timedelta(hours=6)},
     "count-reservations-again": {"task": "accounts.tasks.count_reservations_again", "schedule": timedelta(minutes=1)},
 }

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from conversations.models import IdempotencyKey
-from conversations.services import generations, temporary
+from conversations.services import generations, memories, temporary
 
 
 @shared_task  # type: ignore[untyped-decorator]  # Celery is untyped
@@ -27,3 +27,9 @@ def give_up_overdue_generations() -> int:
 def delete_outlived_conversations() -> int:
     """Delete the temporary conversations whose time is over; return how many."""
     return temporary.delete_outlived()
+
+
+@shared_task  # type: ignore[untyped-decorator]  # Celery is untyped
+def delete_outlived_memories() -> int:
+    """Delete memories that expired, and proposals that nobody answered, a while ago; return how many."""
+    return memories.delete_outlived()

@@ -10,7 +10,6 @@ from conversations.exceptions import InvalidRequest
 from conversations.models import Preference
 from conversations.services.conversations import MOST_INSTRUCTION_CHARACTERS
 from conversations.services.instructions import check_standing_instructions
-from conversations.services.instructions import check_standing_instructions
 from foundation.text import is_storable
 
 _CHANGEABLE = {"instructions", "uses_memories"}
@@ -48,5 +47,4 @@ def _check(changes: dict[str, Any]) -> None:
         )
     if not is_storable(instructions):
         raise InvalidRequest("instructions contains a NUL or a lone surrogate; remove it.", param="instructions")
-    check_standing_instructions(instructions)
     check_standing_instructions(instructions)
