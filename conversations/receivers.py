@@ -1,16 +1,27 @@
-"""What this app does when accounts tell it something."""
+"""What this app does when accounts tell it something, or a conversation is deleted, by whomever."""
 
 from typing import Any
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
+from django.db import transaction
+from django.db.models.signals import post_delete
 from django.dispatch import receiver
 
 from accounts.signals import credentials_revoked
 from conversations.broadcasts import tell_credentials_revoked
+from conversations.models import Conversation
+from conversations.services import context_cache
 
 
 @receiver(credentials_revoked)
 def close_sockets(sender: Any, *, user_id: UUID, credential: str | None, **_kwargs: Any) -> None:
     """Have every socket close that was opened with what is no longer good."""
     async_to_sync(tell_credentials_revoked)(user_id, credential)
+
+
+@receiver(post_delete, sender=Conversation)
+def forget_context(sender: Any, *, instance: Conversation, **_kwargs: Any) -> None:
+    """Have what is kept of a conversation's text in Redis go with it, also when its owner is deleted."""
+    conversation_id = instance.pk
+    transaction.on_commit(lambda: context_cache.forget(conversation_id), robust=True)
