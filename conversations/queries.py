@@ -41,6 +41,11 @@ def memory_of(user_id: UUID, memory_id: UUID) -> Memory:
         raise NotFound("There is no such memory.", param="memory_id") from None
 
 
+def memories_of(user_id: UUID) -> list[Memory]:
+    """Return all of the user's memories and proposals, newest first, with the conversations that they come from."""
+    return list(Memory.objects.owned_by(user_id).select_related("conversation").order_by("-id"))
+
+
 def recent_memories(user_id: UUID, *, cursor: str | None = None, limit: int = DEFAULT_LIMIT) -> Page[Memory]:
     """Return the user's memories and the proposals of some, newest first."""
     return newest_first(Memory.objects.owned_by(user_id), cursor=cursor, limit=limit)
@@ -61,11 +66,13 @@ def recent_conversations(
 
 def active_branch(conversation: Conversation) -> list[Message]:
     """Return the branch that is shown; without a mark, the one that ends in the newest message."""
-    return _messages(_active_path(conversation))
+    return _messages(branch_ids(conversation))
 
 
-def _active_path(conversation: Conversation) -> list[UUID]:
-    return _path_to(conversation.id, conversation.active_message_id or _newest_message_id(conversation.id))
+def branch_ids(conversation: Conversation, message_id: UUID | None = None) -> list[UUID]:
+    """Return the ids of the path to a message, or else of the branch that is shown; none for a foreign message."""
+    end = message_id or conversation.active_message_id or _newest_message_id(conversation.id)
+    return _path_to(conversation.id, end)
 
 
 def _path_to(conversation_id: UUID, message_id: UUID | None) -> list[UUID]:
@@ -103,7 +110,7 @@ def page_of_messages(
         items = list((found.filter(pk__gt=after) if after else found)[: limit + 1])
     else:
         # Along a branch the ids grow, so what the cursor names may have left it.
-        path = [each for each in _active_path(conversation) if after is None or each > after]
+        path = [each for each in branch_ids(conversation) if after is None or each > after]
         items = _messages(path[: limit + 1])
     return page_of(items, limit, lambda last: Cursor(last.id))
 

@@ -17,13 +17,14 @@ from conversations.api.serializers import (
     ChangedConversationSerializer,
     ConversationPageSerializer,
     ConversationSerializer,
+    ForkSerializer,
     MessagePageSerializer,
     MessageSerializer,
     NewConversationSerializer,
 )
 from conversations.models import Conversation
 from conversations.models_on_offer import window_tokens
-from conversations.services import conversations
+from conversations.services import conversations, forking
 from foundation.pages import PAGE_PARAMETERS, limit_of
 
 
@@ -108,6 +109,32 @@ class ConversationView(APIView):
         """Delete the conversation with all that belongs to it."""
         conversations.delete(user=user_of(request), conversation_id=conversation_id)
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class ForkView(APIView):
+    """A copy of one conversation of the caller's."""
+
+    scope = "write"
+
+    @extend_schema(
+        operation_id="fork_conversation",
+        tags=["Conversations"],
+        request=ForkSerializer,
+        responses={201: ConversationSerializer},
+    )
+    def post(self, request: Request, conversation_id: UUID) -> Response:
+        """Copy the conversation up to a message into a new one, which goes its own way from there.
+
+        The copies have ids of their own. What was used for the originals is not counted again.
+        """
+        asked = ForkSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        made = forking.fork(
+            user=user_of(request),
+            conversation_id=conversation_id,
+            message_id=asked.validated_data.get("message_id"),
+        )
+        return Response(_shown(made), status=status.HTTP_201_CREATED)
 
 
 class MessagesView(APIView):

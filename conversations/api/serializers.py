@@ -37,6 +37,14 @@ class ChangedConversationSerializer(StrictSerializer):
     active_message_id = IdField(required=False, allow_null=True, help_text="The last message of the shown branch.")
 
 
+class ForkSerializer(StrictSerializer):
+    """Which part to copy."""
+
+    message_id = IdField(
+        required=False, allow_null=True, help_text="The last message to copy; left out, the end of the shown branch."
+    )
+
+
 class ContextSerializer(serializers.Serializer[Any]):
     """How full the model's window is, in tokens."""
 

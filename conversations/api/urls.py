@@ -7,6 +7,7 @@ from conversations.api import conversations, generations, memories, model_list, 
 urlpatterns = [
     path("conversations", conversations.ConversationsView.as_view(), name="conversations"),
     path("conversations/<uuid:conversation_id>", conversations.ConversationView.as_view(), name="conversation"),
+    path("conversations/<uuid:conversation_id>/fork", conversations.ForkView.as_view(), name="fork"),
     *replies.urlpatterns,
     path("generations/<uuid:generation_id>", generations.GenerationView.as_view(), name="generation"),
     path("generations/<uuid:generation_id>/stream", generations.GenerationStreamView.as_view(), name="stream"),
