@@ -330,6 +330,16 @@ CELERY_BEAT_SCHEDULE = {
         "task": "conversations.tasks.delete_outlived_memories",
         "schedule": timedelta(hours=6),
     },
+    "sweep-errands": {
+        "task": "conversations.tasks.sweep_errands",
+        "schedule": timedelta(seconds=30),
+        "options": {"expires": 30},
+    },
+    "look-after-neglected-answers": {
+        "task": "conversations.tasks.look_after_neglected",
+        "schedule": timedelta(minutes=5),
+        "options": {"expires": 300},
+    },
     "clear-expired-sessions": {"task": "accounts.tasks.clear_expired_sessions", "schedule": timedelta(hours=6)},
     "count-reservations-again": {"task": "accounts.tasks.count_reservations_again", "schedule": timedelta(minutes=1)},
 }

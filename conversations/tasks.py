@@ -1,13 +1,14 @@
 """Background work of conversations. Each task may run twice."""
 
 from datetime import timedelta
+from uuid import UUID
 
 from celery import shared_task
 from django.conf import settings
 from django.utils import timezone
 
 from conversations.models import IdempotencyKey
-from conversations.services import generations, memories, temporary
+from conversations.services import background, generations, memories, temporary
 
 
 @shared_task  # type: ignore[untyped-decorator]  # Celery is untyped
@@ -33,3 +34,34 @@ def delete_outlived_conversations() -> int:
 def delete_outlived_memories() -> int:
     """Delete memories that expired, and proposals that nobody answered, a while ago; return how many."""
     return memories.delete_outlived()
+
+
+@shared_task  # type: ignore[untyped-decorator]  # Celery is untyped
+def look_after_answer(generation_id: str) -> None:
+    """Ask for what an answer that has ended gives rise to: a title, a summary."""
+    background.look_after(UUID(generation_id))
+
+
+@shared_task  # type: ignore[untyped-decorator]  # Celery is untyped
+def settle_errand(errand_id: str) -> None:
+    """Let a title or a summary come of what a model wrote."""
+    background.settle(UUID(errand_id))
+
+
+@shared_task  # type: ignore[untyped-decorator]  # Celery is untyped
+def sweep_errands() -> int:
+    """Bring lost errands back, and have those settled that were forgotten; return how many these are."""
+    unsettled = background.sweep()
+    # Each in a task of its own: one that fails holds up no other.
+    for errand_id in unsettled:
+        settle_errand.delay(str(errand_id))
+    return len(unsettled)
+
+
+@shared_task  # type: ignore[untyped-decorator]  # Celery is untyped
+def look_after_neglected() -> int:
+    """Have answers looked after that ended while the broker was away; return how many."""
+    neglected = background.neglected()
+    for generation_id in neglected:
+        look_after_answer.delay(str(generation_id))
+    return len(neglected)

@@ -14,8 +14,8 @@ class Errand(models.Model):
     """One request to a model and what came of it. The table is the queue's outbox, as that of generations is.
 
     There is one title errand per conversation and one summary errand per last covered message, whoever asks how often.
-    Once it is settled or has failed for good, prompt and text are emptied, being the user's words; the row stays, so that
-    it is not done again. `attempt` fences its workers' writes.
+    Once it is settled or has failed for good, prompt and text are emptied, being the user's words; the row stays, so
+    that it is not done again. `attempt` fences its workers' writes.
     """
 
     class Kind(models.TextChoices):

@@ -1,4 +1,4 @@
-"""Runs an inference worker: joins `inference.worker`, which knows no conversation, with the writing of replies."""
+"""Runs an inference worker: joins `inference.worker`, which knows no conversation, with what writes its jobs."""
 
 import asyncio
 import signal
@@ -10,20 +10,23 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from conversations.services.context_cache import ContextCache
+from conversations.services.deferring import look_after_later, settle_later
+from conversations.services.errand_writing import ErrandWriter
 from conversations.services.live_replies import LiveReplies
 from conversations.services.replies import ReplyWriter
 from foundation import event_loop, long_lived, metrics
 from foundation.redis import connect_async
 from inference.answer_cache import AnswerCache
-from inference.cancellation import Cancellations
+from inference.cancellation import Cancellation, Cancellations
 from inference.exceptions import InvalidFleet
 from inference.fleet_gauges import TELL_SECONDS, FleetGauges
 from inference.fleet_seeding import CatalogFollower
+from inference.jobs import BACKGROUND, Job
 from inference.open_fleet import open_fleet
-from inference.permits import Permits
+from inference.permits import Permit, Permits
 from inference.publisher import Publisher
 from inference.stored_catalog import HOLD_SECONDS, current_catalog
-from inference.worker import Periodic, Worker, worker_name
+from inference.worker import Handler, Periodic, Worker, worker_name
 
 log = structlog.get_logger(__name__)
 
@@ -57,9 +60,11 @@ class Command(BaseCommand):
             Publisher(client, settings.STREAM_KEEP_SECONDS) as publisher,
             open_fleet(current_catalog, permits, api_key=settings.MODEL_API_KEY or None) as fleet,
         ):
+            errands = ErrandWriter(fleet, settle_later)
+            replies = ReplyWriter(client, fleet, publisher, live, cache, contexts, look_after_later)
             worker = Worker(
                 client=client,
-                handler=ReplyWriter(client, fleet, publisher, live, cache, contexts),
+                handler=_by_class(errands, replies),
                 cancellations=Cancellations(),
                 permits=permits,
                 offers=fleet.all_offers,
@@ -70,6 +75,7 @@ class Command(BaseCommand):
                     Periodic("catalog", HOLD_SECONDS, follower.follow),
                     Periodic("gauges", TELL_SECONDS, FleetGauges(client, fleet, permits).tell),
                     Periodic("checkpoint", settings.CHECKPOINT_SECONDS, live.checkpoint),
+                    Periodic("errands", settings.CHECKPOINT_SECONDS, errands.renew),
                     Periodic("sweep", _SWEEP_SECONDS, live.sweep),
                     Periodic("stop_unwatched", _WATCH_SECONDS, live.stop_unwatched),
                 ),
@@ -80,3 +86,14 @@ class Command(BaseCommand):
             log.info("worker_ready", models=[model.alias for model in fleet.catalog.models])
             await worker.run()
             log.info("worker_stopped")
+
+
+def _by_class(errands: ErrandWriter, replies: ReplyWriter) -> Handler:
+    """Return what writes errands, which are of the background class, and answers."""
+
+    async def write(job: Job, cancellation: Cancellation, permit: Permit) -> None:
+        if job.priority_class == BACKGROUND and await errands.write(job, cancellation, permit):
+            return
+        await replies(job, cancellation, permit)
+
+    return write

@@ -6,9 +6,7 @@ import regex
 from conversations.context.titles import MOST_TITLE_CHARACTERS, first_words, prompt_for_title, title_from
 
 QUESTION = "What is the best way to cook rice?"
-ESSAY = (
-    "The best way to cook rice is to rinse it, to put it into a pot with twice as much water, and then to wait. " * 9
-)
+ESSAY = "The best way to cook rice is to rinse it, to put it into a pot with twice as much water, and to wait. " * 9
 
 
 @pytest.mark.parametrize(
