@@ -3,7 +3,6 @@
 from collections.abc import AsyncGenerator, Sequence
 
 import aiohttp
-import orjson
 from text_generation import AsyncClient
 
 from inference.events import StreamEvent
@@ -13,6 +12,7 @@ from inference.server_load import ServerLoad
 from inference.server_words import believed_limit, believed_name
 from inference.tgi.answer import Dialect, stream_answer
 from inference.tgi.errors import Misbehaved
+from inference.tgi.token_lists import count_of_prompt, count_of_text
 from inference.tgi.transport import (
     DEFAULT_TIMEOUTS,
     LARGEST_INFO_BYTES,
@@ -81,33 +81,14 @@ class TGIClient(AsyncClient):  # type: ignore[misc]  # the package is untyped
 
     async def count_tokens(self, messages: Sequence[ChatMessage]) -> int:
         """See `ModelServer`."""
-        answer = await self._transport.call_json("POST", "/chat_tokenize", {"messages": messages_body(messages)})
-        tokens = answer.get("tokenize_response")
-        if not isinstance(tokens, list):
-            raise Misbehaved("/chat_tokenize lists no tokens")
-        return len(tokens)
+        answer = await self._transport.call("POST", "/chat_tokenize", {"messages": messages_body(messages)})
+        return count_of_prompt(answer)
 
     async def count_text(self, text: str) -> int:
         """See `ModelServer`. A slow (Python) tokenizer does not show what it adds; then that is counted too."""
         if not text:
             return 0
-        try:
-            tokens = orjson.loads(await self._transport.call("POST", "/tokenize", {"inputs": text}))
-        except orjson.JSONDecodeError as error:
-            raise Misbehaved("the answer of /tokenize is not JSON") from error
-        if not isinstance(tokens, list):
-            raise Misbehaved("/tokenize lists no tokens")
-        return len(tokens) - _count_added(tokens)
-
-
-def _count_added(tokens: Sequence[object]) -> int:
-    """Count the special tokens around a text: they stand for none of its bytes."""
-    of_the_text = [place for place, token in enumerate(tokens) if not _is_added(token)]
-    return len(tokens) - (of_the_text[-1] - of_the_text[0] + 1) if of_the_text else 0
-
-
-def _is_added(token: object) -> bool:
-    return isinstance(token, dict) and token.get("text") == "" and token.get("start") == token.get("stop") == 0
+        return count_of_text(await self._transport.call("POST", "/tokenize", {"inputs": text}))
 
 
 def messages_body(messages: Sequence[ChatMessage]) -> list[dict[str, str]]:

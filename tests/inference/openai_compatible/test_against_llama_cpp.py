@@ -102,3 +102,9 @@ async def test_counted_tokens_are_those_that_an_answer_reads(client):
     assert finish_of(await ask(client, asked)).tokens_in == counted
     continued = await client.count_tokens([*asked.messages, ChatMessage("assistant", "Hi you")])
     assert continued > counted
+
+
+async def test_a_text_is_counted_without_what_the_template_adds(client):
+    alone, twice = await client.count_text("Hello there"), await client.count_text("Hello there Hello there")
+    assert (alone, twice) == (2, 4)
+    assert await client.count_text("<|im_end|>") == 1, "as in a prompt, a special token's name is that token"

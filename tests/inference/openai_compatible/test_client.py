@@ -203,3 +203,12 @@ async def test_a_server_that_lists_no_model_misbehaves(session, answer):
 async def test_health_is_what_the_server_says(session, status, is_healthy):
     async with scripted_server(response_of(status, b"", None)) as server:
         assert await OpenAICompatibleClient(server.url, session=session).is_healthy() is is_healthy
+
+
+async def test_a_text_is_asked_for_in_the_words_of_every_server(session):
+    async with scripted_server(response_of(200, b'{"count":3,"max_model_len":99,"tokens":[5,6,7]}')) as server:
+        assert await OpenAICompatibleClient(server.url, session=session).count_text("Hello there you") == 3
+        assert server.exchanges[0].path == "/tokenize"
+        asked = server.exchanges[0].body
+    assert {asked["prompt"], asked["content"]} == {"Hello there you"}
+    assert (asked["add_special_tokens"], asked["add_special"], asked["parse_special"]) == (False, False, True)

@@ -122,8 +122,14 @@ async def test_a_server_that_names_no_model_misbehaves(session, answer):
             await TGIClient(server.url, session=session).info()
 
 
+TOKENS = (
+    rb'{"tokenize_response":[{"id":1,"text":"<s>","start":0,"stop":3},{"id":7,"text":"\"id\":","start":3,"stop":8},'
+    rb'{"id":2,"text":"]","start":8,"stop":9}],"templated_text":"<s>\"id\":]"}'
+)
+
+
 async def test_tokens_are_counted_as_the_chat_template_renders_them(session):
-    async with scripted_server(response_of(200, b'{"tokenize_response":[{},{},{}],"templated_text":"x"}')) as server:
+    async with scripted_server(response_of(200, TOKENS)) as server:
         assert await TGIClient(server.url, session=session).count_tokens([ChatMessage("user", "Hello")]) == 3
         assert server.exchanges[0].path == "/chat_tokenize"
         assert server.exchanges[0].body == {"messages": [{"role": "user", "content": "Hello"}]}
