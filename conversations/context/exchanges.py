@@ -23,6 +23,8 @@ class ReadablePath:
 
     def place_of(self, message_id: UUID | None) -> int | None:
         """Return where a message stands, `None` where it is not among these."""
+        if message_id is None:
+            return None
         return next((place for place, said in enumerate(self.messages) if said.message_id == message_id), None)
 
 
@@ -38,13 +40,13 @@ def readable(material: Material) -> ReadablePath:
 
 
 def _once_each(material: Material) -> tuple[tuple[Said, ...], int | None]:
-    messages: dict[UUID, Said] = {}
+    messages: dict[int, Said] = {}
     head_count = 0
     for place, said in enumerate(material.path):
         if place == material.head_count:
             head_count = len(messages)
         if said.content:
-            messages.setdefault(said.message_id, said)
+            messages.setdefault(said.message_id.int, said)
     return tuple(messages.values()), head_count if material.unread_messages != 0 else None
 
 

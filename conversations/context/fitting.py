@@ -7,7 +7,7 @@ from uuid import UUID
 
 from conversations.context.choice import Choice, first_choice
 from conversations.context.exchanges import readable
-from conversations.context.material import Material, Remembered
+from conversations.context.material import Material, Remembered, Said
 from conversations.context.plan import MEMORIES_PERCENT, Planner, memories_within
 from conversations.context.prompt import MEMORIES_HEADING, SUMMARY_HEADING, memory_line, written
 from conversations.context.record import Record
@@ -55,11 +55,10 @@ async def fit(
     last exchange alone do not fit, `ModelServerError` where nobody could count.
     """
     path, sizes = readable(material), Sizes(counter)
-    sizes.note_stored(path.messages)
     budget = _NO_LIMIT if window_tokens is None else budget_of(window_tokens, answer_tokens)
     memories = await _memories(material, sizes, budget)
     choice = first_choice(material, path, memories, anew=_has_more_room(material, counter.name, budget, so_far))
-    planner = Planner(material, path, sizes, budget, SUPPOSED, so_far)
+    planner = Planner(material, path, sizes, budget, SUPPOSED, choice, so_far)
     counted: int | None = None
     if window_tokens is not None:
         planner = await _weighed(planner, choice, min(_below(budget), window_tokens - answer_tokens))
@@ -102,10 +101,15 @@ async def _weighed(planner: Planner, choice: Choice, enough_tokens: int) -> Plan
         return planner
     planner = replace(planner, template=await planner.sizes.counter.template())
     if planner.total(choice) > enough_tokens:
-        tail = planner.path.messages[choice.cut.tail_start :]
-        newest_first = [text for said in reversed(tail) for text in (said.content, *said.passages)]
-        await planner.sizes.count(_needed(planner, choice), newest_first, planner.budget)
+        await planner.sizes.count(_needed(planner, choice), _newest_first(planner, choice), planner.budget)
+        planner = replace(planner)  # which weighs anew
     return planner
+
+
+def _newest_first(planner: Planner, choice: Choice) -> Iterator[str | Said]:
+    for said in reversed(planner.path.messages[choice.cut.tail_start :]):
+        yield said
+        yield from said.passages
 
 
 def _needed(planner: Planner, choice: Choice) -> Iterator[str]:
@@ -117,7 +121,9 @@ def _needed(planner: Planner, choice: Choice) -> Iterator[str]:
     if material.summaries:
         yield from (SUMMARY_HEADING, *(summary.text for summary in material.summaries))
     for said in planner.path.messages[: planner.path.head_end]:
-        yield from (said.content, *said.passages)
+        yield from said.passages
+        if planner.sizes.counter.name not in said.token_counts:
+            yield said.content
 
 
 async def _verified(planner: Planner, choice: Choice) -> tuple[Choice, int]:

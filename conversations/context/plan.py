@@ -1,8 +1,10 @@
 """What is left out where a prompt does not fit: how much, and in which order."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
+from uuid import UUID
 
 from conversations.context.choice import WHOLE, Choice, Cut, summary_for
 from conversations.context.exchanges import ReadablePath
@@ -13,6 +15,8 @@ from inference.token_counting import TemplateTokens
 
 KEPT_PERCENT = 70
 """What a prompt is cut down to, in percent of the budget, so that the next turns fit without another cut."""
+LEAST_KEPT_PERCENT, MOST_KEPT_PERCENT = 60, 80
+"""Between these it is cut where the newest summary ends, if it ends there."""
 HEAD_SHARE = 3
 """The first exchange is kept while it has at most a third of the budget."""
 MEMORIES_PERCENT = 15
@@ -37,23 +41,30 @@ def line_tokens(memory: Remembered, sizes: Sizes) -> int:
     return sizes.of(memory_line(memory)) + _JOINT_TOKENS
 
 
-def said_tokens(said: Said, choice: Choice, sizes: Sizes) -> int:
-    """Return the tokens of a message with the passages that it keeps."""
-    if not said.passages:
-        return sizes.of(said.content)
-    return sizes.of(said.content) + sum(sizes.of(passage) + _JOINT_TOKENS for passage in choice.passages(said))
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Planner:
-    """Weighs choices from one material, by the sizes as they are known when it is asked."""
+    """Weighs choices from one material, by the sizes as they were known when it was made.
+
+    `first` is the choice with which it begins: the passages of earlier messages stay as that has them.
+    """
 
     material: Material
     path: ReadablePath
     sizes: Sizes
     budget: int
     template: TemplateTokens
+    first: Choice
     so_far: str = ""
+    _sums: Sequence[int] = field(init=False)
+    """The tokens in front of each place of the path, and of all of it."""
+
+    def __post_init__(self) -> None:
+        around = self.per_message
+        weights = [tokens + around for tokens in self.sizes.of_contents(self.path.messages)]
+        for place, said in enumerate(self.path.messages):
+            if said.passages:
+                weights[place] += self._passages_tokens(self.first.passages(said))
+        self._sums = list(accumulate(weights, initial=0))
 
     @property
     def last(self) -> Said | None:
@@ -61,13 +72,22 @@ class Planner:
         return self.path.messages[self.path.starts[-1]] if self.path.messages else None
 
     @property
-    def _per_message(self) -> int:
+    def per_message(self) -> int:
+        """What each message has beside its content."""
         # Of two questions in a row the template sees one, but there are two line feeds between them.
         return max(self.template.per_message, _JOINT_TOKENS)
 
     def total(self, choice: Choice) -> int:
         """Return how many tokens the prompt has, at most."""
-        return self._fixed(choice) + sum(self._weight(said, choice) for said in choice.messages(self.path))
+        return self._fixed(choice) + self.path_tokens(choice)
+
+    def path_tokens(self, choice: Choice) -> int:
+        """Return the tokens of the kept messages, with what the template puts around them."""
+        tokens = self._sums[choice.cut.head_end] + self._sums[-1] - self._sums[choice.cut.tail_start]
+        if self.last is None or not self.last.passages:
+            return tokens
+        dropped = self.first.passages(self.last)[len(choice.passages(self.last)) :]
+        return tokens - self._passages_tokens(dropped)
 
     def reduced(self, choice: Choice, limit: int) -> Choice:
         """Return the fullest choice with less in it that has at most `limit` tokens, or the least there can be.
@@ -83,7 +103,7 @@ class Planner:
 
     def _ever_less(self, choice: Choice, limit: int) -> Iterator[Choice]:
         head_end = self.path.head_end if choice.cut == WHOLE else choice.cut.head_end
-        for kept in (head_end, 0) if head_end and self._is_head_small(choice, head_end) else (0,):
+        for kept in (head_end, 0) if head_end and self._sums[head_end] * HEAD_SHARE <= self.budget else (0,):
             cut = self._cut_by_block(choice, kept, limit)
             if cut:
                 yield self._with_cut(choice, cut)
@@ -96,14 +116,32 @@ class Planner:
             yield replace(bare, memories=bare.memories[count:])
 
     def _cut_by_block(self, choice: Choice, head_end: int, limit: int) -> Cut | None:
-        """Return the cut that leaves the fewest exchanges out to get well below the limit: the last at least stays."""
-        cuts = [cut for start in self.path.starts if _keeps_less(cut := Cut(head_end, start), choice.cut)]
-        if not cuts:
+        """Return the cut that gets well below the limit; the last exchange stays.
+
+        A cut where the newest summary ends is as good if it is near: then nothing is left out that nothing stands for,
+        and no later summary need take this one's place, after which the whole would have to be read anew.
+        """
+        starts = self._later_starts(choice.cut, head_end)
+        if not starts:
             return None
-        sums = list(accumulate((self._weight(said, choice) for said in self.path.messages), initial=0))
-        fixed = self._fixed(self._with_cut(choice, cuts[0]))
-        room = limit * KEPT_PERCENT // 100 - fixed - sums[head_end]
-        return next((cut for cut in cuts if sums[-1] - sums[cut.tail_start] <= room), cuts[-1])
+        summary = self._with_cut(choice, Cut(head_end, starts[-1])).summary
+        besides = self._fixed(replace(choice, summary=summary)) + self._sums[head_end] + self._sums[-1]
+
+        def fullest(percent: int) -> int:
+            dropped_tokens = besides - limit * percent // 100
+            return min(bisect_left(starts, dropped_tokens, key=self._sums.__getitem__), len(starts) - 1)
+
+        near = starts[fullest(MOST_KEPT_PERCENT) : fullest(LEAST_KEPT_PERCENT)]
+        covered = [start for start in near if summary and self._id_before(start) <= summary.covers_up_to]
+        return Cut(head_end, covered[-1] if covered else starts[fullest(KEPT_PERCENT)])
+
+    def _later_starts(self, cut: Cut, head_end: int) -> tuple[int, ...]:
+        """Return where the rest may begin if less is to be kept than with a cut."""
+        least = head_end + 1 if cut == WHOLE else cut.tail_start + (head_end == cut.head_end)
+        return self.path.starts[bisect_left(self.path.starts, least) :]
+
+    def _id_before(self, place: int) -> UUID:
+        return self.path.messages[place - 1].message_id
 
     def _with_cut(self, choice: Choice, cut: Cut) -> Choice:
         return replace(choice, cut=cut, summary=summary_for(self.material, self.path, cut))
@@ -114,16 +152,13 @@ class Planner:
             return choice
         return replace(choice, passages_kept={**choice.passages_kept, self.last.message_id: count})
 
-    def _is_head_small(self, choice: Choice, head_end: int) -> bool:
-        return sum(self._weight(said, choice) for said in self.path.messages[:head_end]) * HEAD_SHARE <= self.budget
-
-    def _weight(self, said: Said, choice: Choice) -> int:
-        return said_tokens(said, choice, self.sizes) + self._per_message
+    def _passages_tokens(self, passages: Iterable[str]) -> int:
+        return sum(self.sizes.of(passage) + _JOINT_TOKENS for passage in passages)
 
     def _fixed(self, choice: Choice) -> int:
         """Return the tokens of all but the path."""
         of, material = self.sizes.of, self.material
-        tokens = self.template.base + self._per_message
+        tokens = self.template.base + self.per_message
         for text in (material.site_instructions, material.user_instructions, material.instructions):
             tokens += of(text) + _JOINT_TOKENS
         if choice.memories:
@@ -132,11 +167,5 @@ class Planner:
         if choice.summary:
             tokens += of(SUMMARY_HEADING) + of(choice.summary.text) + 2 * _JOINT_TOKENS
         if self.so_far:
-            tokens += of(self.so_far) + self._per_message
+            tokens += of(self.so_far) + self.per_message
         return tokens
-
-
-def _keeps_less(cut: Cut, than: Cut) -> bool:
-    if than == WHOLE:
-        return cut.tail_start > cut.head_end
-    return cut.tail_start >= than.tail_start and cut != than

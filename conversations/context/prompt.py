@@ -1,7 +1,8 @@
 """The words of a prompt: one system message, then the path in turns. The same parts always make the same bytes."""
 
-from collections.abc import Iterable, Iterator
-from itertools import groupby
+from collections.abc import Iterator, Mapping
+from itertools import groupby, pairwise
+from operator import attrgetter
 
 from conversations.context.choice import Choice, choice_of, first_choice
 from conversations.context.exchanges import ReadablePath, readable
@@ -12,6 +13,7 @@ from inference.messages import ChatMessage, Role
 MEMORIES_HEADING = "What the user asked you to remember:"
 SUMMARY_HEADING = "What was said earlier in this conversation and is left out below, in short:"
 BETWEEN_BLOCKS = "\n\n"
+_JOINTS: Mapping[Role, str] = {"user": BETWEEN_BLOCKS, "assistant": ""}
 
 
 def assemble(material: Material, record: Record | None = None) -> tuple[ChatMessage, ...]:
@@ -27,9 +29,12 @@ def assemble(material: Material, record: Record | None = None) -> tuple[ChatMess
 
 def written(material: Material, path: ReadablePath, choice: Choice, so_far: str = "") -> tuple[ChatMessage, ...]:
     """Return the messages of a prompt. `so_far` is the beginning of the answer that is wanted."""
-    messages = [(said.role, _content(said.content, choice.passages(said))) for said in choice.messages(path)]
+    messages = [
+        ChatMessage(said.role, _with_passages(said.content, choice.passages(said)) if said.passages else said.content)
+        for said in choice.messages(path)
+    ]
     if so_far:
-        messages.append(("assistant", so_far))
+        messages.append(ChatMessage("assistant", so_far))
     system = system_text(material, choice)
     turns = _in_turns(messages)
     return (ChatMessage("system", system), *turns) if system else tuple(turns)
@@ -55,24 +60,24 @@ def _blocks(material: Material, choice: Choice) -> Iterator[str]:
         yield f"{SUMMARY_HEADING}\n{choice.summary.text}"
 
 
-def _content(content: str, passages: tuple[str, ...]) -> str:
-    return BETWEEN_BLOCKS.join((*passages, content)) if passages else content
+def _with_passages(content: str, passages: tuple[str, ...]) -> str:
+    return BETWEEN_BLOCKS.join((*passages, content))
 
 
-def _in_turns(messages: Iterable[tuple[Role, str]]) -> Iterator[ChatMessage]:
+def _in_turns(messages: list[ChatMessage]) -> list[ChatMessage]:
     """Make one of several questions around answers that failed, and of an answer and what continues it.
 
     Chat templates insist on turns.
     """
-    for role, group in groupby(messages, key=lambda message: message[0]):
-        contents = [content for _, content in group]
-        match role:
-            case "user":
-                yield ChatMessage(role, BETWEEN_BLOCKS.join(contents))
-            case "assistant":
-                yield ChatMessage(role, "".join(contents))
-            case _:
-                yield from (ChatMessage(role, content) for content in contents)
+    if all(before.role != after.role for before, after in pairwise(messages)):
+        return messages
+    turns: list[ChatMessage] = []
+    for role, group in groupby(messages, key=attrgetter("role")):
+        if role in _JOINTS:
+            turns.append(ChatMessage(role, _JOINTS[role].join(message.content for message in group)))
+        else:
+            turns += group
+    return turns
 
 
 def _memories_as_before(material: Material) -> tuple[Remembered, ...]:

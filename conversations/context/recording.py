@@ -5,7 +5,7 @@ from uuid import UUID
 
 from conversations.context.choice import Choice, dropped_up_to, leaves_out
 from conversations.context.material import Said
-from conversations.context.plan import Planner, line_tokens, said_tokens
+from conversations.context.plan import Planner, line_tokens
 from conversations.context.prompt import memory_line
 from conversations.context.record import Record, UsedMemory, UsedSummary
 
@@ -20,7 +20,7 @@ def record_of(planner: Planner, choice: Choice, *, window_tokens: int | None, co
     messages = choice.messages(path)
     passages_kept = len(choice.passages(planner.last)) if planner.last else 0
     passages_given = len(planner.last.passages) if planner.last else 0
-    is_exact = counted_tokens is not None and sizes.counter.is_exact and sizes.are_exact(_texts(planner, choice))
+    is_exact = counted_tokens is not None and _is_exact(planner, choice)
     return Record(
         tokenizer=sizes.counter.name,
         is_exact=is_exact,
@@ -33,7 +33,7 @@ def record_of(planner: Planner, choice: Choice, *, window_tokens: int | None, co
         memories=tuple(UsedMemory(each.memory_id, line_tokens(each, sizes)) for each in choice.memories),
         summary=_used_summary(planner, choice),
         messages_kept=len(messages),
-        messages_kept_tokens=sum(said_tokens(said, choice, sizes) for said in messages),
+        messages_kept_tokens=planner.path_tokens(choice) - len(messages) * planner.per_message,
         messages_dropped=_dropped(planner, choice) if is_cut else 0,
         head_up_to=path.messages[cut.head_end - 1].message_id if is_cut and cut.head_end else None,
         dropped_up_to=dropped_up_to(path, cut, material.previous) if is_cut else None,
@@ -77,11 +77,18 @@ def _dropped(planner: Planner, choice: Choice) -> int:
     return previous.messages_dropped + read - (path.gap if previous.tail_from and not previous.head_up_to else 0)
 
 
+def _is_exact(planner: Planner, choice: Choice) -> bool:
+    sizes, messages = planner.sizes, choice.messages(planner.path)
+    return sizes.counter.is_exact and all(map(sizes.is_exact, _texts(planner, choice))) and sizes.are_exact(messages)
+
+
 def _texts(planner: Planner, choice: Choice) -> Iterator[str]:
+    """Give all texts of a prompt that are not the path's own."""
     material = planner.material
     yield from (material.site_instructions, material.user_instructions, material.instructions)
     yield from map(memory_line, choice.memories)
     if choice.summary:
         yield choice.summary.text
     for said in choice.messages(planner.path):
-        yield from (said.content, *choice.passages(said))
+        if said.passages:
+            yield from choice.passages(said)

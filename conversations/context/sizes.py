@@ -1,6 +1,6 @@
 """How many tokens the texts of a prompt have: as stored, as counted now, or at most."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -15,57 +15,66 @@ class Sizes:
     """Sizes by text, so that what is said twice is counted once. What was not counted has its upper bound."""
 
     counter: TokenCounter
-    _exact: dict[str, int] = field(default_factory=dict)
+    _counted: dict[str, int] = field(default_factory=dict)
     _bounds: dict[str, int] = field(default_factory=dict)
-
-    def note_stored(self, messages: Iterable[Said]) -> None:
-        """Take over what was counted when the messages were said."""
-        name = self.counter.name
-        for said in messages:
-            count = said.token_counts.get(name)
-            if count is not None:
-                self._exact[said.content] = count
 
     def of(self, text: str) -> int:
         """Return how many tokens a text has, at most."""
-        size = self._exact.get(text)
+        size = self._counted.get(text)
         if size is None:
             size = self._bounds.get(text)
         if size is None:
             size = self._bounds[text] = upper_bound(text)
         return size
 
-    def are_exact(self, texts: Iterable[str]) -> bool:
-        return all(not text or text in self._exact for text in texts)
+    def of_contents(self, messages: Iterable[Said]) -> Iterator[int]:
+        """Give how many tokens each message's own text has, at most."""
+        name = self.counter.name
+        for said in messages:
+            stored = said.token_counts.get(name)
+            yield self.of(said.content) if stored is None else stored
+
+    def is_exact(self, text: str) -> bool:
+        return not text or text in self._counted
+
+    def are_exact(self, messages: Iterable[Said]) -> bool:
+        """Whether the messages' own texts were counted."""
+        name = self.counter.name
+        return all(name in said.token_counts or said.content in self._counted for said in messages)
 
     def newly_counted(self, messages: Iterable[Said]) -> dict[UUID, int]:
         """Return the exact counts of messages that had none; nothing where the counter had to guess."""
-        if not self.counter.is_exact:
+        if not self._counted or not self.counter.is_exact:
             return {}
         name = self.counter.name
         return {
-            said.message_id: self._exact[said.content]
+            said.message_id: self._counted[said.content]
             for said in messages
-            if name not in said.token_counts and said.content in self._exact
+            if name not in said.token_counts and said.content in self._counted
         }
 
-    async def count(self, needed: Iterable[str], newest_first: Sequence[str], enough_tokens: int) -> None:
+    async def count(self, needed: Iterable[str], newest_first: Iterable[str | Said], enough_tokens: int) -> None:
         """Count the texts that are `needed`, and of the others the newest until they have `enough_tokens`.
 
         What is older than those cannot be in the prompt, and keeps its upper bound. Raise `ModelServerError`.
         """
-        wanted = list(needed)
-        while wanted := self._uncounted([*wanted, *self._within(newest_first, enough_tokens)]):
-            self._exact.update(zip(wanted, await self.counter.count_texts(wanted), strict=True))
+        wanted, others = list(needed), list(newest_first)
+        while uncounted := self._uncounted([*wanted, *self._within(others, enough_tokens)]):
+            self._counted.update(zip(uncounted, await self.counter.count_texts(uncounted), strict=True))
 
     def _uncounted(self, texts: Iterable[str]) -> list[str]:
-        return [text for text in dict.fromkeys(texts) if text and text not in self._exact]
+        return [text for text in dict.fromkeys(texts) if text and text not in self._counted]
 
-    def _within(self, newest_first: Sequence[str], enough_tokens: int) -> list[str]:
-        """Return the newest that have `enough_tokens`, where those that were not counted have as many as is likely."""
-        tokens = 0
-        for place, text in enumerate(newest_first):
+    def _within(self, newest_first: Iterable[str | Said], enough_tokens: int) -> Iterator[str]:
+        """Give the uncounted of the newest that have `enough_tokens`; an uncounted one has as many as is likely."""
+        name, tokens = self.counter.name, 0
+        for each in newest_first:
             if tokens > enough_tokens:
-                return list(newest_first[:place])
-            tokens += self._exact[text] if text in self._exact else self.of(text) // _LIKELY_BYTES_PER_TOKEN
-        return list(newest_first)
+                return
+            text, stored = (each, None) if isinstance(each, str) else (each.content, each.token_counts.get(name))
+            if stored is None:
+                stored = self._counted.get(text)
+            if stored is None:
+                yield text
+                stored = self.of(text) // _LIKELY_BYTES_PER_TOKEN
+            tokens += stored
