@@ -1,4 +1,4 @@
-"""Names, numbers and codes: what a restatement must not lose, and what to do where it did."""
+"""Names, numbers and codes: what a restatement must not lose, and what it lost nevertheless."""
 
 from collections.abc import Sequence
 
@@ -14,6 +14,9 @@ _NUMBER_OR_CODE = regex.compile(
 _NAME = regex.compile(r"(?<=[\p{L}\p{N},;:'\"\u2019)] )\p{Lu}\p{Ll}{2,}")
 _WORD = regex.compile(r"\p{L}{2,}")
 _SENTENCE_END = regex.compile(r"(?<=[.!?])(?<!\b\d{1,2}\.)\s+|(?<=[。\uff01\uff1f])\s*|\n+")
+_STEM = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}]{2}|\b\p{L}{4,5}")
+_LEAST_STEMS_KEPT = 0.25
+"""Who shortens a line uses other words too; of one that has less of its words left, nothing was kept."""
 _CODE_BLOCK = regex.compile(r"```.*?(?:```|\Z)", regex.DOTALL)
 
 
@@ -31,9 +34,18 @@ def quotes_left_out(spoken: Sequence[str], notes: str) -> list[str]:
 
 
 def lines_left_out(notes: str, shorter: str) -> list[str]:
-    """Return the lines of the notes that have a name, a number or a code that the shorter ones lack."""
+    """Return the lines of the notes that the shorter ones forgot, or of which they lack a name, a number or a code."""
     known, tells_names = shorter.casefold(), _capitals_tell_names(notes)
-    return [line for line in notes.splitlines() if not _has_all(known, line, tells_names=tells_names)]
+    return [
+        line
+        for line in notes.splitlines()
+        if not (_has_all(known, line, tells_names=tells_names) and _remembers(known, line))
+    ]
+
+
+def _remembers(known: str, line: str) -> bool:
+    stems = {stem.casefold() for stem in _STEM.findall(line)}
+    return sum(stem in known for stem in stems) >= _LEAST_STEMS_KEPT * len(stems)
 
 
 def _has_all(known: str, sentence: str, *, tells_names: bool) -> bool:

@@ -10,20 +10,21 @@ from inference.messages import Role
 
 RULES_TOKENS = 200
 """What the instructions have, at most, and what a chat template adds."""
-_BYTES_PER_TOKEN = 3
+_ASCII_PER_TOKEN = 4
 _SHORTER_PERCENT = 90
 """Notes that are hardly shorter are not worth a prompt that begins anew."""
 _REWRITTEN_PERCENT = 30
 """A model that wrote less than this of the notes did not shorten them, but forgot them."""
 _MOST_NEW_POINTS = 8
-_LINE_CHARACTERS = (240, 160, 120, 80, 60, 40)
+_LINE_CHARACTERS = (240, 160, 120, 100)
 _ROOM_PERCENT = 80
 """Of the share, so that the next points fit."""
 
 
 def tokens_of(text: str) -> int:
-    """Return about how many tokens a text has."""
-    return len(text.encode()) // _BYTES_PER_TOKEN
+    """Return about how many tokens a text has: enough to say when notes are too long; prompts are counted exactly."""
+    others = sum(not character.isascii() for character in text)
+    return (len(text) - others) // _ASCII_PER_TOKEN + others
 
 
 def continued(notes: str, written: str, messages: Sequence[Said]) -> str | None:
@@ -53,8 +54,7 @@ def condensed(notes: str, written: str, messages: Sequence[Said], *, share_token
     added = _added(notes, points, messages, roles=("user", "assistant"))
     if len(added) > max(_MOST_NEW_POINTS, len(points.splitlines()) // 2):  # the old ones in other words
         added = _added(notes, "", messages, roles=("user", "assistant"))
-    room = share_tokens * _ROOM_PERCENT // 100 * _BYTES_PER_TOKEN
-    return "\n".join([*_shortened(notes.splitlines(), room), *added])
+    return "\n".join([*_shortened(notes.splitlines(), share_tokens * _ROOM_PERCENT // 100), *added])
 
 
 def _added(notes: str, points: str, messages: Sequence[Said], *, roles: Sequence[Role]) -> list[str]:
@@ -69,19 +69,19 @@ def _quoted(messages: Sequence[Said], known: str, *, roles: Sequence[Role]) -> l
     return [f"- \u201c{quote}\u201d" for quote in quotes_left_out(spoken, known)]
 
 
-def _shortened(lines: list[str], most_bytes: int) -> list[str]:
-    """Return lines that are cut alike until all fit; if short ones are still too many, some of the middle go."""
+def _shortened(lines: list[str], most_tokens: int) -> list[str]:
+    """Return lines of which long ones lose their ends until all fit; if they still do not, some of the middle go.
+
+    As in a prompt, the earliest set the task and the latest carry the thread.
+    """
+    cut = lines
     for most in _LINE_CHARACTERS:
         cut = [truncated(line, most) for line in lines]
-        if _bytes_of(cut) <= most_bytes:
+        if tokens_of("\n".join(cut)) <= most_tokens:
             return cut
-    while _bytes_of(cut) > most_bytes:
+    while len(cut) > 1 and tokens_of("\n".join(cut)) > most_tokens:
         del cut[len(cut) // 3]
     return cut
-
-
-def _bytes_of(lines: list[str]) -> int:
-    return sum(len(line.encode()) + 1 for line in lines)
 
 
 def _percent(text: str, of: str) -> int:

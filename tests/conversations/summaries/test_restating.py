@@ -76,21 +76,38 @@ def test_condensed_notes_are_shorter_and_keep_what_the_model_lost():
 
 def test_notes_that_were_written_longer_are_not_taken():
     longer = "\n".join(f"{line}, as was said before" for line in NOTES.splitlines())
-    text = condensed(NOTES, longer + "\n- Ada moves to Oslo", said("I move to Oslo"), share_tokens=150)
+    text = condensed(NOTES, longer + "\n- Ada moves to Oslo", said("I move to Oslo"), share_tokens=125)
     assert "as was said" not in text
     assert "- Ada moves to Oslo" not in text.splitlines()[0]
     assert len(text) < len(NOTES)
 
 
 def test_notes_that_could_not_be_condensed_lose_the_ends_of_long_lines_only():
-    text = condensed(NOTES, NOTES + "\n- Ada moves to Oslo", said("I move to Oslo"), share_tokens=150)
+    text = condensed(NOTES, NOTES + "\n- Ada moves to Oslo", said("I move to Oslo"), share_tokens=125)
     lines = text.splitlines()
     assert lines[:2] == ["- Ada lives in Rome", "- The booking code is KX-7719"]
     assert lines[-1] == "- Ada moves to Oslo"
     assert any(line.endswith("…") for line in lines)
-    assert tokens_of(text) <= 150
+    assert tokens_of(text) <= 140
 
 
 def test_empty_or_refused_condensations_are_refused():
     for written in ("", "<think>hm", "I cannot do that."):
         assert condensed(NOTES, written, said("Ok"), share_tokens=100) is None
+
+
+def test_a_line_of_which_nothing_is_left_stays_as_it_was():
+    notes = NOTES + "\n- She is allergic to hazelnuts"
+    written = "- Ada lives in Rome, booking code KX-7719\n- Topics a, b, c are easy to arrange at some length"
+    assert "- She is allergic to hazelnuts" in condensed(notes, written, said("Ok"), share_tokens=100).splitlines()
+    chinese = NOTES + "\n- 她对榛子过敏"
+    assert "- 她对榛子过敏" in condensed(chinese, written, said("Ok"), share_tokens=100).splitlines()
+
+
+def test_notes_of_too_many_short_lines_lose_some_of_the_middle():
+    notes = "\n".join(f"- point {number} of a long list" for number in range(60))
+    lines = condensed(notes, "- one point", said("Ok"), share_tokens=140).splitlines()
+    assert lines[0] == "- point 0 of a long list"
+    assert "- point 59 of a long list" in lines
+    assert "- point 20 of a long list" not in lines
+    assert tokens_of("\n".join(lines)) <= 140
