@@ -63,15 +63,16 @@ def upper_bound(text: str) -> int:
 
 
 @dataclass(slots=True)
-class _Measured:
-    """What is known of a server's template, and for which model it was found out."""
+class _Known:
+    """What is known of a server: its template, for which model that was found out, whether it was said not to count."""
 
     served: str = ""
     template: TemplateTokens | None = None
+    is_reported: bool = False
     measuring: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-_measured: WeakKeyDictionary[ModelServer, _Measured] = WeakKeyDictionary()
+_known: WeakKeyDictionary[ModelServer, _Known] = WeakKeyDictionary()
 """By the connection to a server, which belongs to one event loop, and ends with it."""
 
 
@@ -101,7 +102,7 @@ class _ReplicaCounter:
         return own + SUPPOSED.base + SUPPOSED.per_message * len(messages)
 
     async def template(self) -> TemplateTokens:
-        known = _measured.setdefault(self._server, _Measured())
+        known = _known.setdefault(self._server, _Known())
         async with known.measuring:
             if known.template is None or known.served != self._served:
                 try:
@@ -139,8 +140,10 @@ class _ReplicaCounter:
         return [task.result() for task in tasks]
 
     def _note_bounds(self) -> None:
-        if self.is_exact:
-            self.is_exact = False
+        self.is_exact = False
+        known = _known.setdefault(self._server, _Known())
+        if not known.is_reported:
+            known.is_reported = True
             log.warning("tokens_not_counted", served=self._served)
 
 

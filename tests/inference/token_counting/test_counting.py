@@ -125,6 +125,13 @@ class TestServersThatCannotSay:
             assert await counter.count_texts(["wörd", "a"]) == [5, 1]
         assert not counter.is_exact
 
+    async def test_it_is_logged_once_that_a_server_cannot_count(self, session, caplog):
+        async with scripted_server(response_of(404, b"", None)) as server:
+            state = state_of(server.url, session)
+            for _ in range(3):
+                await counter_of(state).count_texts(["a", "b"])
+        assert caplog.text.count("tokens_not_counted") == 1
+
     async def test_a_prompt_is_bounded_by_its_texts_and_a_supposed_template(self, session):
         async with scripted_server(old_server) as server:
             counter = counter_of(state_of(server.url, session))
