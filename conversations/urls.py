@@ -2,10 +2,19 @@
 
 from django.urls import path
 
-from conversations.views import pages, sending, sidebar
+from conversations.views import memories, pages, sending, sidebar
 
 urlpatterns = [
     path("", pages.new_conversation, name="new_conversation"),
+    path("memories", memories.page, name="memories_page"),
+    path("memories/use", memories.switch_all, name="switch_all_memories"),
+    path("memories/instructions", memories.instruct, name="standing_instructions"),
+    path("memories/<uuid:memory_id>", memories.change, name="change_memory"),
+    path("memories/<uuid:memory_id>/switch", memories.switch, name="switch_memory"),
+    path("memories/<uuid:memory_id>/accept", memories.accept, name="accept_memory"),
+    path("memories/<uuid:memory_id>/decline", memories.decline, name="decline_memory"),
+    path("memories/<uuid:memory_id>/review", memories.review, name="review_memory"),
+    path("memories/<uuid:memory_id>/delete", memories.delete, name="delete_memory"),
     path("models", pages.model_choice, name="model_choice"),
     path("conversations", sidebar.older, name="older_conversations"),
     path("c/new/messages", sending.send, name="send_first_message"),

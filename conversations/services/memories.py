@@ -183,7 +183,7 @@ def _check_room(user: User) -> None:
 
 def _check_expiry(expires_at: datetime | None) -> None:
     if expires_at is not None and expires_at <= timezone.now():
-        raise InvalidRequest("expires_at must lie in the future.", param="expires_at")
+        raise InvalidRequest("The time of expiry must lie in the future.", param="expires_at")
 
 
 def _no_such_memory() -> NotFound:

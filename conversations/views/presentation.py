@@ -2,15 +2,22 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, timedelta
 from uuid import UUID
 
 from django.db.models import prefetch_related_objects
 from django.utils.safestring import SafeString
 
 from conversations.markdown import render
-from conversations.models import Conversation, Generation, Message
+from conversations.models import Conversation, Generation, Memory, Message
 from foundation.pages import Page
 from inference.positions import Position
+
+_ORIGINS: dict[str, str] = {
+    Memory.Origin.ASKED: "You asked for it",
+    Memory.Origin.WRITTEN: "You wrote it here",
+    Memory.Origin.PROPOSED: "Proposed by the model",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +52,16 @@ class ShownConversation:
     conversation: Conversation
     is_current: bool
     is_answering: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ShownMemory:
+    """One row of the page of memories. `text` is in its field; `expires_on` is the last day on which it is used."""
+
+    memory: Memory
+    origin: str
+    text: str
+    expires_on: date | None
 
 
 def shown_messages(messages: Sequence[Message]) -> list[ShownMessage]:
@@ -96,6 +113,16 @@ def followed(generations: Sequence[Generation]) -> list[Followed]:
         )
         for generation in generations
     ]
+
+
+def shown_memories(memories: Iterable[Memory]) -> list[ShownMemory]:
+    """Return the rows of the page of memories."""
+    return [ShownMemory(memory, _ORIGINS[memory.origin], memory.content, _last_day(memory)) for memory in memories]
+
+
+def _last_day(memory: Memory) -> date | None:
+    """Return the last day, in UTC, on some of which a memory is in force."""
+    return (memory.expires_at - timedelta(microseconds=1)).astimezone(UTC).date() if memory.expires_at else None
 
 
 def shown_conversations(
