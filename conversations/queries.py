@@ -59,7 +59,6 @@ def recent_conversations(
     if cursor:
         last = Cursor.read(cursor, is_timed=True)
         found = found.filter(Q(updated_at__lt=last.at) | Q(updated_at=last.at, pk__lt=last.last_id))
-    found = found.select_related("active_message").defer("active_message__content")
     items = list(found.order_by("-updated_at", "-id")[: limit + 1])
     return page_of(items, limit, lambda last: Cursor(last.id, last.updated_at))
 

@@ -1,6 +1,6 @@
 """`/v1/conversations`: making, listing, changing and deleting them, and reading their messages."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -22,6 +22,7 @@ from conversations.api.serializers import (
     MessageSerializer,
     NewConversationSerializer,
 )
+from conversations.costs import gauges_of
 from conversations.models import Conversation
 from conversations.models_on_offer import window_tokens
 from conversations.services import conversations, forking
@@ -35,7 +36,12 @@ def user_of(request: Request) -> User:
 
 
 def _shown(conversation: Conversation) -> dict[str, Any]:
-    return ConversationSerializer(conversation, context={"window_tokens": window_tokens()}).data
+    return _all_shown([conversation])[0]
+
+
+def _all_shown(found: Sequence[Conversation]) -> list[dict[str, Any]]:
+    shared = {"gauges": gauges_of(each.pk for each in found), "window_tokens": window_tokens()}
+    return list(ConversationSerializer(found, many=True, context=shared).data)
 
 
 class ConversationsView(APIView):
@@ -60,9 +66,7 @@ class ConversationsView(APIView):
             limit=limit_of(request.query_params),
             archived=choice_of(request, "archived", ("false", "true")) == "true",
         )
-        context: dict[str, Callable[[str], int | None]] = {"window_tokens": window_tokens()}
-        data = ConversationSerializer(page.items, many=True, context=context).data
-        return Response({"data": data, "next_cursor": page.next_cursor})
+        return Response({"data": _all_shown(page.items), "next_cursor": page.next_cursor})
 
     @extend_schema(
         operation_id="create_conversation",

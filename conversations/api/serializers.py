@@ -5,6 +5,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from conversations.costs import Gauge
 from conversations.models import Conversation, Generation, Message
 from conversations.services.conversations import MOST_INSTRUCTION_CHARACTERS, MOST_TITLE_CHARACTERS
 from foundation.serializers import IdField, NumberField, StrictSerializer, TextField, TruthField, WholeNumberField
@@ -48,13 +49,18 @@ class ForkSerializer(StrictSerializer):
 class ContextSerializer(serializers.Serializer[Any]):
     """How full the model's window is, in tokens."""
 
-    used = serializers.IntegerField()
+    used = serializers.IntegerField(help_text="What the shown branch's last prompt and answer have.")
     limit = serializers.IntegerField(allow_null=True)
-    summarised = serializers.BooleanField()
+    summarised = serializers.BooleanField(help_text="Whether a summary stood for older messages in that prompt.")
+
+
+def gauge_of(gauge: Gauge, limit: int | None) -> dict[str, Any]:
+    """Return the gauge as it is shown."""
+    return {"used": gauge.used, "limit": limit, "summarised": gauge.is_summarised}
 
 
 class ConversationSerializer(serializers.ModelSerializer[Conversation]):
-    """A conversation. `window_tokens` in the serializer's context maps a model's alias to its window."""
+    """A conversation. The serializer's context has `gauges` by conversation, and `window_tokens` by a model's alias."""
 
     conversation_id = serializers.UUIDField(source="pk", read_only=True)
     model = serializers.SerializerMethodField(help_text="A model's name, or `auto`.")
@@ -86,10 +92,8 @@ class ConversationSerializer(serializers.ModelSerializer[Conversation]):
 
     @extend_schema_field(ContextSerializer)
     def get_context(self, conversation: Conversation) -> dict[str, Any]:
-        active = conversation.active_message
-        used = (active.tokens_in or 0) + (active.tokens_out or 0) if active else 0
-        limits = self.context["window_tokens"]  # type: ignore[index]
-        return {"used": used, "limit": limits(conversation.model), "summarised": False}
+        shared: dict[str, Any] = self.context  # type: ignore[assignment]
+        return gauge_of(shared["gauges"][conversation.pk], shared["window_tokens"](conversation.model))
 
 
 class OptionsSerializer(StrictSerializer):

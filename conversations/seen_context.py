@@ -1,0 +1,123 @@
+"""What one answer's model saw, for people: the record of its prompt beside the texts as they are now."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import structlog
+
+from conversations import queries
+from conversations.context.record import Record, UsedSummary
+from conversations.models import Generation, Memory, Message, Preference, Summary
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SeenMemory:
+    """A memory that was told. `text` is what it says now; `None` where it has been deleted."""
+
+    memory_id: UUID
+    tokens: int
+    text: str | None
+
+    @property
+    def is_deleted(self) -> bool:
+        return self.text is None
+
+
+@dataclass(frozen=True, slots=True)
+class SeenSummary:
+    """The summary that stood for what was left out."""
+
+    summary_id: UUID
+    epoch: int
+    tokens: int
+    text: str | None
+    covers_up_to: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class SeenMessage:
+    """A message that was in the prompt. `tokens` is `None` where it was never counted by itself."""
+
+    message_id: UUID
+    role: str
+    tokens: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SeenContext:
+    """The parts of one prompt. Instructions are as they are now, `None` where the prompt had none."""
+
+    record: Record
+    user_instructions: str | None
+    instructions: str | None
+    memories: tuple[SeenMemory, ...]
+    summary: SeenSummary | None
+    messages: tuple[SeenMessage, ...]
+    first_dropped: UUID | None
+    last_dropped: UUID | None
+
+
+def seen_context(generation: Generation) -> SeenContext | None:
+    """Return what the model saw; `None` where that was not kept, as for answers that no model has begun."""
+    record = _record_of(generation)
+    if record is None:
+        return None
+    kept, dropped = _kept_and_dropped(generation, record)
+    return SeenContext(
+        record=record,
+        user_instructions=_standing_instructions(generation) if record.user_instructions_tokens else None,
+        instructions=generation.conversation.instructions if record.instructions_tokens else None,
+        memories=_memories(generation, record),
+        summary=_summary(generation, record.summary) if record.summary else None,
+        messages=_messages(kept, record.tokenizer),
+        first_dropped=dropped[0] if dropped else None,
+        last_dropped=dropped[-1] if dropped else None,
+    )
+
+
+def _record_of(generation: Generation) -> Record | None:
+    if generation.context is None:
+        return None
+    try:
+        return Record.read(generation.context)
+    except (KeyError, TypeError, ValueError) as error:
+        log.warning("record_unreadable", generation_id=str(generation.pk), error=type(error).__name__)
+        return None
+
+
+def _kept_and_dropped(generation: Generation, record: Record) -> tuple[list[UUID], list[UUID]]:
+    """Return the ids of the path's messages that were in the prompt, and of those that were not."""
+    path = queries.branch_ids(generation.conversation, generation.message.parent_id)
+    if record.tail_from not in path:
+        return path, []
+    head = path.index(record.head_up_to) + 1 if record.head_up_to in path else 0
+    tail = path.index(record.tail_from)
+    return path[:head] + path[tail:], path[head:tail]
+
+
+def _messages(ids: Sequence[UUID], tokenizer: str) -> tuple[SeenMessage, ...]:
+    found = Message.objects.filter(pk__in=ids).exclude(content="")
+    rows = {each: (role, counts) for each, role, counts in found.values_list("id", "role", "token_counts")}
+    return tuple(SeenMessage(each, rows[each][0], rows[each][1].get(tokenizer)) for each in ids if each in rows)
+
+
+def _standing_instructions(generation: Generation) -> str:
+    found = Preference.objects.filter(user_id=generation.user_id).values_list("instructions", flat=True)
+    return found.first() or ""
+
+
+def _memories(generation: Generation, record: Record) -> tuple[SeenMemory, ...]:
+    if not record.memories:
+        return ()
+    ids = [used.memory_id for used in record.memories]
+    texts = dict(Memory.objects.owned_by(generation.user_id).filter(pk__in=ids).values_list("pk", "content"))
+    return tuple(SeenMemory(used.memory_id, used.tokens, texts.get(used.memory_id)) for used in record.memories)
+
+
+def _summary(generation: Generation, used: UsedSummary) -> SeenSummary:
+    row = Summary.objects.filter(pk=used.summary_id, conversation=generation.conversation_id).first()
+    text, covers_up_to = (row.text, row.covers_up_to_id) if row else (None, None)
+    return SeenSummary(used.summary_id, used.epoch, used.tokens, text, covers_up_to)
