@@ -43,6 +43,11 @@ def lines_left_out(notes: str, shorter: str) -> list[str]:
     ]
 
 
+def has_number_or_code(line: str) -> bool:
+    """Whether something in a line is right only if every character is."""
+    return _NUMBER_OR_CODE.search(line) is not None
+
+
 def _remembers(known: str, line: str) -> bool:
     stems = {stem.casefold() for stem in _STEM.findall(line)}
     return sum(stem in known for stem in stems) >= _LEAST_STEMS_KEPT * len(stems)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from conversations.context.material import Said
-from conversations.context.particulars import lines_left_out, quotes_left_out
+from conversations.context.particulars import has_number_or_code, lines_left_out, quotes_left_out
 from conversations.context.summaries import points_from
 from foundation.text import truncated
 from inference.messages import Role
@@ -15,7 +15,6 @@ _SHORTER_PERCENT = 90
 """Notes that are hardly shorter are not worth a prompt that begins anew."""
 _REWRITTEN_PERCENT = 30
 """A model that wrote less than this of the notes did not shorten them, but forgot them."""
-_MOST_NEW_POINTS = 8
 _LINE_CHARACTERS = (240, 160, 120, 100)
 _ROOM_PERCENT = 80
 """Of the share, so that the next points fit."""
@@ -49,10 +48,11 @@ def condensed(notes: str, written: str, messages: Sequence[Said], *, share_token
         return None
     rewritten = "\n".join([*lines_left_out(notes, points), points])
     text = "\n".join([rewritten, *_quoted(messages, rewritten, roles=("user",))])
-    if _percent(points, notes) >= _REWRITTEN_PERCENT and _percent(text, notes) <= _SHORTER_PERCENT:
+    is_rewritten = _percent(points, notes) >= _REWRITTEN_PERCENT
+    if is_rewritten and _percent(text, notes) <= _SHORTER_PERCENT:
         return text
     added = _added(notes, points, messages, roles=("user", "assistant"))
-    if len(added) > max(_MOST_NEW_POINTS, len(points.splitlines()) // 2):  # the old ones in other words
+    if is_rewritten and len(added) > len(points.splitlines()) // 2:  # the old ones in other words
         added = _added(notes, "", messages, roles=("user", "assistant"))
     return "\n".join([*_shortened(notes.splitlines(), share_tokens * _ROOM_PERCENT // 100), *added])
 
@@ -70,9 +70,10 @@ def _quoted(messages: Sequence[Said], known: str, *, roles: Sequence[Role]) -> l
 
 
 def _shortened(lines: list[str], most_tokens: int) -> list[str]:
-    """Return lines of which long ones lose their ends until all fit; if they still do not, some of the middle go.
+    """Return lines of which long ones lose their ends until all fit.
 
-    As in a prompt, the earliest set the task and the latest carry the thread.
+    If they still do not, some of the middle go, those without numbers first: as in a prompt, the earliest set the task
+    and the latest carry the thread.
     """
     cut = lines
     for most in _LINE_CHARACTERS:
@@ -80,7 +81,8 @@ def _shortened(lines: list[str], most_tokens: int) -> list[str]:
         if tokens_of("\n".join(cut)) <= most_tokens:
             return cut
     while len(cut) > 1 and tokens_of("\n".join(cut)) > most_tokens:
-        del cut[len(cut) // 3]
+        inexact = [line for line in cut if not has_number_or_code(line)] or cut
+        cut.remove(inexact[len(inexact) // 3])
     return cut
 
 

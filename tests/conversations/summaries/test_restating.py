@@ -60,15 +60,20 @@ NOTES = "\n".join(
         "- Ada lives in Rome",
         "- The booking code is KX-7719",
         *(
-            f"- It was said at some length that topic {word} is easy to arrange once one is there"
-            for word in "abcdefgh"
+            f"- It was said at some length that topic {each} is easy to arrange{', once one is here' * 4}"
+            for each in "abc"
         ),
     ]
 )
 
 
 def test_condensed_notes_are_shorter_and_keep_what_the_model_lost():
-    text = condensed(NOTES, "- Ada lives in Rome\n- Topics are easy to arrange", said("Ok"), share_tokens=100)
+    text = condensed(
+        NOTES,
+        "- Ada lives in Rome\n- Topics are easy to arrange: " + "a, b, c at some length " * 5,
+        said("Ok"),
+        share_tokens=100,
+    )
     assert "KX-7719" in text
     assert "Topics are easy to arrange" in text
     assert len(text) < len(NOTES)
