@@ -1,8 +1,11 @@
 """Temporary conversations: in no list, without memories, gone after their time."""
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import datetime, timedelta
 
 import pytest
+from django.db import connections, transaction
 from django.db.models import F
 from django.test import Client
 from django.utils import timezone
@@ -103,6 +106,7 @@ def test_without_scripts_a_temporary_chat_is_begun_and_says_when_it_is_deleted(a
     page = browser.get("/?temporary=1").text
     assert '<input type="hidden" name="temporary" value="1">' in page
     assert "24 hours after its last message" in page
+    assert page.count('href="?prompt=') == page.count('&amp;temporary=1">') == 3, "an idea does not end it"
     browser.post("/c/new/messages", {"content": "Hush", "temporary": "1"})
     conversation = Conversation.objects.get(user=alice)
     assert conversation.temporary
@@ -133,3 +137,18 @@ def test_its_time_is_set_by_the_site(alice, settings):
     conversation = conversations.create(user=alice, temporary=True)
     assert conversation.expires_at - conversation.updated_at == timedelta(hours=1)
     assert conversation.expires_at > timezone.now()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_that_somebody_is_writing_to_just_now_is_passed_by():
+    conversation = conversations.create(user=make_user(), temporary=True)
+    aged(conversation, hours=30)
+
+    def sweep():
+        with closing(connections["default"]):
+            return temporary.delete_outlived()
+
+    with ThreadPoolExecutor(1) as thread, transaction.atomic():
+        Conversation.objects.select_for_update().get(pk=conversation.pk)
+        assert thread.submit(sweep).result(20) == 0
+    assert temporary.delete_outlived() == 1
