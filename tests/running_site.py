@@ -100,6 +100,11 @@ class RunningSite:
         self.workers.append(worker)
         return worker
 
+    def start_celery(self) -> subprocess.Popen:
+        """A Celery worker; whoever starts it ends it."""
+        options = ("--pool=threads", "--concurrency=2", "--loglevel=WARNING", "--without-gossip", "--without-mingle")
+        return self._spawn("-m", "celery", "-A", "chatsite", "worker", *options)
+
     def kill_web(self) -> None:
         assert self.web is not None
         self.web.kill()

@@ -1,0 +1,5 @@
+"""A connection to Redis."""
+
+from tests.inference.core.conftest import sync_client
+
+__all__ = ["sync_client"]
