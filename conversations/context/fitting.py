@@ -20,8 +20,8 @@ from inference.token_counting import TokenCounter
 
 LEAST_ANSWER_TOKENS = 64
 """An answer gets at least this much room, however long the prompt."""
-_NEAR_PERCENT = 10
-"""So near to the budget, on either side, the server's own count of the whole prompt decides."""
+_SURE_PERCENT, _HOPELESS_PERCENT = 90, 150
+"""Between these of the budget the sum of the parts, an upper bound, decides nothing: the server counts the whole."""
 _NO_LIMIT = sys.maxsize
 
 
@@ -61,8 +61,8 @@ async def fit(
     planner = Planner(material, path, sizes, budget, SUPPOSED, choice, so_far)
     counted: int | None = None
     if window_tokens is not None:
-        planner = await _weighed(planner, choice, min(_below(budget), window_tokens - answer_tokens))
-        if planner.total(choice) > _below(budget):
+        planner = await _weighed(planner, choice, min(_sure_tokens(budget), window_tokens - answer_tokens))
+        if planner.total(choice) > _sure_tokens(budget):
             choice, counted = await _verified(planner, choice)
     record = record_of(planner, choice, window_tokens=window_tokens, counted_tokens=counted)
     return Fitted(
@@ -74,8 +74,8 @@ async def fit(
     )
 
 
-def _below(budget: int) -> int:
-    return budget - budget * _NEAR_PERCENT // 100
+def _sure_tokens(budget: int) -> int:
+    return budget * _SURE_PERCENT // 100
 
 
 def _has_more_room(material: Material, tokenizer: str, budget: int, so_far: str) -> bool:
@@ -129,7 +129,7 @@ def _needed(planner: Planner, choice: Choice) -> Iterator[str]:
 async def _verified(planner: Planner, choice: Choice) -> tuple[Choice, int]:
     """Return the choice that fits by the server's own count of the whole prompt, and that count."""
     counter, budget = planner.sizes.counter, planner.budget
-    if planner.total(choice) > budget + budget * _NEAR_PERCENT // 100:
+    if planner.total(choice) > budget * _HOPELESS_PERCENT // 100:
         choice = planner.reduced(choice, budget)
     while (counted := await counter.count_prompt(_messages(planner, choice))) > budget:
         if choice == planner.least(choice):

@@ -15,6 +15,7 @@ _CORPUS = [
     "Der schnelle Fuchs fragt nach dem Wetter; die Antwort ist lang, aber nicht falsch.",
     "今日はいい天気ですね。明日の会議は三時からです。",
     "السلام عليكم ورحمة الله وبركاته",
+    "system\nuser\nassistant\n" * 9,
 ]
 
 

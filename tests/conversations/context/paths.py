@@ -19,8 +19,8 @@ WORDS = (
 def words(tokens, seed=0):
     """Return a text of about so many tokens."""
     text, number = f"{seed}:", seed
-    while tokens_of(text) < tokens:
-        text += " " + " ".join(WORDS[(number * 7 + each * 3) % len(WORDS)] for each in range(max(1, tokens // 8)))
+    while (missing := tokens - tokens_of(text)) > 0:
+        text += " " + " ".join(WORDS[(number * 7 + each * 3) % len(WORDS)] for each in range(max(1, missing // 4)))
         number += 1
     return text
 
@@ -109,6 +109,13 @@ class Talk:
             answer_tokens=self.answer_tokens,
             **self.read(),
         )
+
+    def fit_question(self, question):
+        """Return the prompt for a question that is not kept."""
+        self.say("user", question)
+        prompt = self.fit()
+        self.path.pop()
+        return prompt
 
     def read(self):
         """Read as the claim does: from where the rest began, and the beginning."""
