@@ -11,7 +11,8 @@ from django.http import HttpRequest
 
 from accounts.api_keys import revoke_key
 from accounts.forms import NewUserForm, UserForm
-from accounts.models import APIKey, Tier, UsageRecord, User
+from accounts.models import APIKey, AuditLog, Tier, UsageRecord, User
+from foundation.read_only_admin import ReadOnlyAdmin
 
 # Signing in to the admin goes the way of everybody: with its rate limits and its checks.
 admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
@@ -95,21 +96,22 @@ admin.site.register(UserSession, SessionAdmin)
 
 
 @admin.register(UsageRecord)
-class UsageRecordAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    """The ledger can be read, and nothing else."""
+class UsageRecordAdmin(ReadOnlyAdmin):
+    """The ledger of what was used."""
 
     list_display = ("created_at", "user", "model", "tokens_in", "tokens_cached", "tokens_out")
     list_select_related = ("user",)
     list_filter = ("model",)
     search_fields = ("user__email",)
     date_hierarchy = "created_at"
-    show_full_result_count = False
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
 
-    def has_change_permission(self, request: HttpRequest, obj: UsageRecord | None = None) -> bool:
-        return False
+@admin.register(AuditLog)
+class AuditLogAdmin(ReadOnlyAdmin):
+    """Who of the staff did what, and why."""
 
-    def has_delete_permission(self, request: HttpRequest, obj: UsageRecord | None = None) -> bool:
-        return False
+    list_display = ("created_at", "actor", "action", "subject_type", "subject_id", "reason")
+    list_select_related = ("actor",)
+    list_filter = ("action",)
+    search_fields = ("actor__email", "=subject_id")
+    date_hierarchy = "created_at"

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from conversations.views import memories, pages, sending, sidebar
+from conversations.views import context, memories, pages, sending, sidebar
 
 urlpatterns = [
     path("", pages.new_conversation, name="new_conversation"),
@@ -23,6 +23,7 @@ urlpatterns = [
     path("c/<uuid:conversation_id>/row", sidebar.row, name="conversation_row"),
     path("c/<uuid:conversation_id>/rename", sidebar.rename, name="rename_conversation"),
     path("c/<uuid:conversation_id>/delete", sidebar.delete, name="delete_conversation"),
+    path("g/<uuid:generation_id>/context", context.what_the_model_saw, name="generation_context"),
     path("g/<uuid:generation_id>/cancel", sending.cancel, name="cancel_generation"),
     path("m/<uuid:message_id>/continue", sending.continue_answer, name="continue_answer"),
     path("m/<uuid:message_id>/regenerate", sending.regenerate, name="regenerate_message"),

@@ -33,4 +33,8 @@ class Migration(migrations.Migration):
                 editable=False, help_text="What the model saw, as `conversations.context.record` has it.", null=True
             ),
         ),
+        migrations.AlterModelOptions(
+            name="generation",
+            options={"permissions": [("see_context", "Can see, with a reason, what a model saw")]},
+        ),
     ]

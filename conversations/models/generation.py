@@ -63,6 +63,7 @@ class Generation(models.Model):
     objects = GenerationQuerySet.as_manager()
 
     class Meta:
+        permissions = [("see_context", "Can see, with a reason, what a model saw")]
         indexes = [
             models.Index(
                 fields=["status", "message"],

@@ -1,0 +1,20 @@
+"""What the model saw, as a page."""
+
+from uuid import UUID
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from conversations import queries
+from conversations.seen_context import seen_context
+from conversations.views.access import SignedInRequest, signed_in
+
+
+@require_safe
+@signed_in
+def what_the_model_saw(request: SignedInRequest, generation_id: UUID) -> HttpResponse:
+    """Show the parts of the prompt that one answer was written to."""
+    generation = queries.generation_of(request.user.id, generation_id)
+    context = {"generation": generation, "seen": seen_context(generation)}
+    return render(request, "conversations/context.html", context)
