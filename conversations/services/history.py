@@ -155,12 +155,14 @@ def _read_beginning(conversation_id: UUID, tail: list[_Row]) -> tuple[list[_Row]
     above = _ids_above(tail[-1], conversation_id)
     if not above:
         return [], None
-    head = _first_exchange(_rows(_SOME, {"ids": above[-_MOST_HEAD_MESSAGES:]}))
+    # Ids are made of the few that are needed: of all of them that would take longer than the rest.
+    first = [UUID(bytes=each) for each in above[-_MOST_HEAD_MESSAGES:]]
+    head = _first_exchange(_rows(_SOME, {"ids": first}))
     return head, len(above) - len(head)
 
 
-def _ids_above(row: _Row, conversation_id: UUID) -> list[UUID]:
-    """Return the ids from a message's parent up to the first message; none where a damaged tree does not lead there."""
+def _ids_above(row: _Row, conversation_id: UUID) -> list[bytes]:
+    """Return the ids of the messages above, as bytes; none where a damaged tree does not lead to a first message."""
     with connection.cursor() as cursor:
         cursor.execute(_LINKS, {"conversation_id": conversation_id, "none": _NONE})
         links = bytes(cursor.fetchone()[0])
@@ -170,7 +172,7 @@ def _ids_above(row: _Row, conversation_id: UUID) -> list[UUID]:
     while step in parents:
         above.append(step)
         step = parents.pop(step)  # taken out, so that a circle ends
-    return [UUID(bytes=each) for each in above] if step == _NONE.bytes else []
+    return above if step == _NONE.bytes else []
 
 
 def _first_exchange(rows: list[_Row]) -> list[_Row]:
