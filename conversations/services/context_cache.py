@@ -1,11 +1,11 @@
 """The history of active conversations, kept in Redis between two messages: losing it costs one statement.
 
-An entry belongs to one owner's conversation, to the message after which it was made, and to the conversation's version:
-one that does not agree with all of them is not used.
+An entry belongs to one owner's conversation and to the conversation's version; one that does not agree with both is not
+used. It serves for the message after which it was made, and for those on the way there, as another answer needs them.
 """
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -97,7 +97,21 @@ def _read(stored: bytes, place: Place) -> tuple[History | None, str]:
     if (made_at.user_id, made_at.conversation_id) != (place.user_id, place.conversation_id):
         log.error("context_cache_foreign", conversation_id=str(place.conversation_id))
         return None, "miss"
-    return (history, "hit") if made_at == place else (None, "stale")
+    up_to_tip = _up_to(history, place.tip) if made_at.version == place.version else None
+    return up_to_tip, "hit" if up_to_tip else "stale"
+
+
+def _up_to(history: History, tip: UUID) -> History | None:
+    """Return the history that ends with `tip`, `None` where that is not in it."""
+    ids = [each.message_id for each in history.said]
+    if tip not in ids:
+        return None
+    end = ids.index(tip) + 1
+    if end <= history.head_count:
+        return History(history.said[:end])
+    later = set(ids[end:])
+    summaries = tuple(each for each in history.summaries if each.covers_up_to not in later)
+    return replace(history, said=history.said[:end], summaries=summaries)
 
 
 def _as_id(name: str, value: Any) -> Any:

@@ -81,7 +81,10 @@ def _reaches(history: History, previous: Record | None) -> bool:
     """Whether a kept history has all that the prompt after `previous` may hold."""
     if previous is None or previous.tail_from is None:
         return history.unread_messages == 0
-    return any(each.message_id == previous.tail_from for each in history.said)
+    has_summary = not previous.summary or any(
+        each.summary_id == previous.summary.summary_id for each in history.summaries
+    )
+    return has_summary and any(each.message_id == previous.tail_from for each in history.said)
 
 
 def history_after(material: Material, record: Record | None, answer: Said) -> History:

@@ -68,6 +68,25 @@ async def test_what_the_conversation_has_moved_on_from_is_not_used(cache, counte
     assert counted() == {"hit": 0, "miss": 0, "stale": 1}
 
 
+async def test_another_answer_finds_what_came_before_the_one_that_there_is(cache, counted):
+    first, second = said("one", "1"), said("two", "2")
+    covers_later = Summarised(new_id(), 2, "- Two.", second[0].message_id)
+    covers_first = Summarised(new_id(), 1, "- One.", first[1].message_id)
+    after_second = replace(PLACE, tip=second[1].message_id)
+    await cache.keep(after_second, History(first + second, summaries=(covers_first, covers_later)))
+    found = await cache.find(replace(PLACE, tip=first[1].message_id))
+    assert found == History(first, summaries=(covers_first,))
+    also_asked = await cache.find(replace(PLACE, tip=second[0].message_id))
+    assert also_asked == History((*first, second[0]), summaries=(covers_first, covers_later))
+    assert counted() == {"hit": 2, "miss": 0, "stale": 0}
+
+
+async def test_a_branch_from_the_beginning_has_no_gap(cache):
+    head, tail = said("one", "1"), said("nine", "9")
+    await cache.keep(replace(PLACE, tip=tail[1].message_id), History(head + tail, 2, 6, HISTORY.summaries))
+    assert await cache.find(replace(PLACE, tip=head[1].message_id)) == History(head)
+
+
 @pytest.mark.parametrize("foreign", [{"user_id": new_id()}, {"conversation_id": new_id()}], ids=str)
 async def test_what_is_another_s_is_not_used_though_it_lies_in_the_place(cache, counted, foreign, sync_client):
     await cache.keep(PLACE, HISTORY)
