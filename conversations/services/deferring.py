@@ -1,39 +1,75 @@
-"""Leaves work to Celery from an event loop. Never fails: what is lost with the broker, sweeps find again."""
+"""Leaves work to Celery from an event loop, which never waits. What is lost with the broker, sweeps find again."""
 
-import asyncio
-from concurrent.futures import ThreadPoolExecutor
+import queue
+import threading
+import time
+from types import TracebackType
+from typing import Self
 from uuid import UUID
 
 import structlog
-from celery import current_app
+from celery import Celery, current_app
 from kombu.exceptions import OperationalError
+
+from foundation.redis import REDIS_UNREACHABLE
 
 log = structlog.get_logger(__name__)
 
-_LOOK_AFTER = "conversations.tasks.look_after_answer"
-_SETTLE = "conversations.tasks.settle_errand"
+LOOK_AFTER = "conversations.tasks.look_after_answer"
+SETTLE = "conversations.tasks.settle_errand"
 
-_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="deferring")
-"""One: a broker that is away holds up nothing but this."""
+_MOST_WAITING = 1000
+_REST_SECONDS = 10.0
+"""How long a broker that was away is not tried again: each try takes seconds."""
+_ONCE_MORE = {"max_retries": 1, "interval_start": 0, "interval_step": 0, "interval_max": 0}
+"""A connection that was kept may have been broken off meanwhile."""
+_GOODBYE_SECONDS = 2.0
 
-
-async def look_after_later(generation_id: UUID) -> None:
-    """Have an answer that has ended looked after."""
-    await _send(_LOOK_AFTER, generation_id)
-
-
-async def settle_later(errand_id: UUID) -> None:
-    """Have what was written for an errand settled."""
-    await _send(_SETTLE, errand_id)
+type _Task = tuple[str, UUID]
 
 
-async def _send(task: str, identifier: UUID) -> None:
-    try:
-        await asyncio.get_running_loop().run_in_executor(_thread, _publish, task, str(identifier))
-    except OperationalError as error:
-        log.warning("task_not_sent", task=task, error=type(error).__name__)
+class Deferring:
+    """Sends tasks from a thread of its own, for as long as the block lasts; it ends soon, though the broker hangs."""
 
+    def __init__(self, app: Celery = current_app) -> None:
+        self._app = app
+        self._waiting: queue.Queue[_Task | None] = queue.Queue(_MOST_WAITING)
+        self._rests_until = 0.0
+        self._thread = threading.Thread(target=self._send_for_ever, name="deferring", daemon=True)
 
-def _publish(task: str, identifier: str) -> None:
-    # By name: the tasks import the services, so that these cannot import them.
-    current_app.send_task(task, args=[identifier], retry=False)
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._put(None)
+        self._thread.join(_GOODBYE_SECONDS)
+
+    async def look_after(self, generation_id: UUID) -> None:
+        """Have an answer that has ended looked after."""
+        self._put((LOOK_AFTER, generation_id))
+
+    async def settle(self, errand_id: UUID) -> None:
+        """Have what was written for an errand settled."""
+        self._put((SETTLE, errand_id))
+
+    def _put(self, task: _Task | None) -> None:
+        try:
+            self._waiting.put_nowait(task)
+        except queue.Full:
+            log.warning("task_dropped")
+
+    def _send_for_ever(self) -> None:
+        while (task := self._waiting.get()) is not None:
+            if time.monotonic() >= self._rests_until:
+                self._send(*task)
+
+    def _send(self, name: str, identifier: UUID) -> None:
+        try:
+            # By name: the tasks import the services, so that these cannot import them.
+            self._app.send_task(name, args=[str(identifier)], retry_policy=_ONCE_MORE)
+        except (OperationalError, *REDIS_UNREACHABLE) as error:
+            log.warning("task_not_sent", task=name, error=type(error).__name__)
+            self._rests_until = time.monotonic() + _REST_SECONDS

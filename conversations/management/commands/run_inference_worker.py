@@ -10,7 +10,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from conversations.services.context_cache import ContextCache
-from conversations.services.deferring import look_after_later, settle_later
+from conversations.services.deferring import Deferring
 from conversations.services.errand_writing import ErrandWriter
 from conversations.services.live_replies import LiveReplies
 from conversations.services.replies import ReplyWriter
@@ -39,14 +39,14 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            with metrics.served(settings.WORKER_METRICS_HOST, settings.WORKER_METRICS_PORT):
+            with metrics.served(settings.WORKER_METRICS_HOST, settings.WORKER_METRICS_PORT), Deferring() as deferring:
                 long_lived.prepare()
-                uvloop.run(self._work())
+                uvloop.run(self._work(deferring))
         except InvalidFleet as error:
             self.stderr.write(error.message)
             raise SystemExit(2) from error
 
-    async def _work(self) -> None:
+    async def _work(self, deferring: Deferring) -> None:
         follower = CatalogFollower()
         await follower.begin()
         client = connect_async()
@@ -60,8 +60,8 @@ class Command(BaseCommand):
             Publisher(client, settings.STREAM_KEEP_SECONDS) as publisher,
             open_fleet(current_catalog, permits, api_key=settings.MODEL_API_KEY or None) as fleet,
         ):
-            errands = ErrandWriter(fleet, settle_later)
-            replies = ReplyWriter(client, fleet, publisher, live, cache, contexts, look_after_later)
+            errands = ErrandWriter(fleet, deferring.settle)
+            replies = ReplyWriter(client, fleet, publisher, live, cache, contexts, deferring.look_after)
             worker = Worker(
                 client=client,
                 handler=_by_class(errands, replies),
