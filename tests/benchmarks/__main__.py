@@ -4,11 +4,12 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 
-from tests.benchmarks import cancels, known_answers, overload, prefixes, relay, warmth
+from tests.benchmarks import cancels, context, known_answers, overload, prefixes, relay, warmth
 
 COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
     "relay": relay.main,
     "cancels": cancels.main,
+    "context": context.main,
     "overload": overload.main,
     "known_answers": known_answers.main,
     "prefixes": prefixes.main,
