@@ -15,8 +15,8 @@ from inference.token_counting import TemplateTokens
 
 KEPT_PERCENT = 70
 """What a prompt is cut down to, in percent of the budget, so that the next turns fit without another cut."""
-LEAST_KEPT_PERCENT, MOST_KEPT_PERCENT = 60, 80
-"""Between these it is cut where the newest summary ends, if it ends there."""
+MOST_KEPT_PERCENT = 80
+"""What is cut less where the newest summary does not reach as far."""
 HEAD_SHARE = 3
 """The first exchange is kept while it has at most a third of the budget."""
 MEMORIES_PERCENT = 15
@@ -118,8 +118,8 @@ class Planner:
     def _cut_by_block(self, choice: Choice, head_end: int, limit: int) -> Cut | None:
         """Return the cut that gets well below the limit; the last exchange stays.
 
-        A cut where the newest summary ends is as good if it is near: then nothing is left out that nothing stands for,
-        and no later summary need take this one's place, after which the whole would have to be read anew.
+        Where the newest summary ends a little before, it is cut there: then it stands for all that is left out, and no
+        later one need take its place, after which the whole would have to be read anew.
         """
         starts = self._later_starts(choice.cut, head_end)
         if not starts:
@@ -131,9 +131,10 @@ class Planner:
             dropped_tokens = besides - limit * percent // 100
             return min(bisect_left(starts, dropped_tokens, key=self._sums.__getitem__), len(starts) - 1)
 
-        near = starts[fullest(MOST_KEPT_PERCENT) : fullest(LEAST_KEPT_PERCENT)]
+        wanted = fullest(KEPT_PERCENT)
+        near = starts[fullest(MOST_KEPT_PERCENT) : wanted + 1]
         covered = [start for start in near if summary and self._id_before(start) <= summary.covers_up_to]
-        return Cut(head_end, covered[-1] if covered else starts[fullest(KEPT_PERCENT)])
+        return Cut(head_end, covered[-1] if covered else starts[wanted])
 
     def _later_starts(self, cut: Cut, head_end: int) -> tuple[int, ...]:
         """Return where the rest may begin if less is to be kept than with a cut."""

@@ -71,10 +71,10 @@ def _dropped(planner: Planner, choice: Choice) -> int:
         return read
     if planner.material.unread_messages is not None:
         return planner.material.unread_messages + read
-    if previous is None:
-        return read
-    # Where the path's beginning was left out before, the record counts it already.
-    return previous.messages_dropped + read - (path.gap if previous.tail_from and not previous.head_up_to else 0)
+    if previous and previous.tail_from:
+        # Where the path's beginning was left out before, the record counts it already.
+        return previous.messages_dropped + read - (0 if previous.head_up_to else path.gap)
+    return read + 1  # at least: what was not read has no number
 
 
 def _is_exact(planner: Planner, choice: Choice) -> bool:

@@ -76,6 +76,12 @@ def test_messages_that_were_not_read_are_counted_where_their_number_is_known():
     assert fitted(later, head_count=2, unread_messages=None, previous=known).record.messages_dropped == 90
 
 
+def test_of_messages_that_were_not_read_there_is_at_least_one():
+    record = fitted(path_of(*exchanges(3), ("user", "so?")), head_count=2, unread_messages=None).record
+    assert record.messages_dropped == 1
+    assert record.is_trimmed
+
+
 def test_a_beginning_that_is_gone_is_not_counted_twice():
     path = path_of(*exchanges(3), ("user", "so?"))
     lost = fitted(path[2:], head_count=0, unread_messages=12).record

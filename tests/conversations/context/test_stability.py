@@ -72,7 +72,7 @@ def test_of_two_hundred_turns_that_do_not_fit_most_of_each_prompt_is_the_one_bef
 
 
 @pytest.mark.parametrize(
-    ("window_tokens", "share", "turns_late"), [(8_192, 0.5, 0), (16_384, 0.6, 0), (16_384, 0.6, 3)]
+    ("window_tokens", "share", "turns_late"), [(8_192, 0.45, 0), (8_192, 0.45, 2), (16_384, 0.6, 3)]
 )
 def test_of_two_hundred_turns_with_summaries_most_of_each_prompt_is_the_one_before(window_tokens, share, turns_late):
     talk = talk_for(200, window_tokens, share=share, turns_late=turns_late)
@@ -81,7 +81,7 @@ def test_of_two_hundred_turns_with_summaries_most_of_each_prompt_is_the_one_befo
 
 
 def test_where_summaries_come_in_time_they_change_only_when_the_cut_does():
-    talk = talk_for(200, 8_192, share=0.5, turns_late=0)
+    talk = talk_for(120, 8_192, share=0.45, turns_late=0)
     used = [prompt.record.summary and prompt.record.summary.epoch for prompt in talk.prompts]
     cuts = [prompt.record.tail_from for prompt in talk.prompts]
     assert changes(used) == changes(zip(used, cuts, strict=True)) == changes(cuts)
