@@ -16,11 +16,16 @@ SMALL_TARGETS = """
 async def remembering(person, *facts):
     """Return a tab on the page of memories, with some that were asked for in a conversation."""
     page = await person.open()
-    for fact in facts:
+    for number, fact in enumerate(facts, 1):
         await send(page, f"Remember that {fact}")
-        await answered(page)
+        await answers_are_there(page, number)
     await page.goto(person.site.url + "/memories")
     return page
+
+
+async def answers_are_there(page, count):
+    """Wait until so many messages have been answered: the last one shown may still be the one before."""
+    await page.wait_for_selector(f".message:nth-child({2 * count}) chat-answer[data-status=complete]")
 
 
 async def open_temporary_chat(person):
@@ -95,7 +100,7 @@ async def test_a_temporary_chat_is_in_no_sidebar_in_no_tab(alice):
     assert "unless you go on writing" in await page.inner_text(".temporary-banner")
     assert await page.locator(".temporary-switch").count() == 0
     await send(page, "And another message")
-    await answered(page)
+    await answers_are_there(page, 2)
     conversation_id = conversation_id_of(page)
     # What the other tab hears of later has come after what it heard of the temporary chat.
     await send(other, "An ordinary chat")
