@@ -178,6 +178,10 @@ class Fleet:
         finally:
             self._waiting[model.alias] -= 1
 
+    def answers_waiting(self) -> dict[str, int]:
+        """Return how many answers under way wait for a place of each model, by alias."""
+        return dict(+self._waiting)
+
     def note_failure(self, state: ReplicaState, error: ModelServerError, *, answer: int) -> None:
         """Draw the consequences of an answer that failed at a replica."""
         now = asyncio.get_running_loop().time()

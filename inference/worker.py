@@ -7,6 +7,7 @@ import asyncio
 import os
 import socket
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -60,6 +61,8 @@ class Worker:
     periodic: tuple[Periodic, ...] = ()
     capacity: Callable[[], Mapping[str, int]] | None = None
     """Says how many requests each model could have at once, however few may be offered at this moment."""
+    answers_waiting: Callable[[], Mapping[str, int]] = dict
+    """Says how many answers under way have lost their place and wait for another, of each model."""
     look_again_seconds: float = 1.0
     """How long after the last look the queue is looked at again, though nobody has told of a change."""
     _running: set[asyncio.Task[None]] = field(default_factory=set)
@@ -104,7 +107,7 @@ class Worker:
         self.permits.note(taken.holders)
         for job in taken.jobs:
             self._begin(job)
-        self._giving_way.make_room(taken.waiting_people, offers)
+        self._giving_way.make_room(Counter(taken.waiting_people) + Counter(self.answers_waiting()), offers)
         return len(taken.jobs)
 
     def _least_loaded(self, offers: Sequence[Offer]) -> Sequence[Offer]:

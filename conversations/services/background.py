@@ -52,7 +52,7 @@ SELECT id FROM ended WHERE status = 'queued' UNION ALL SELECT id FROM forgotten
 
 def look_after(generation_id: UUID) -> None:
     """Ask for what a complete answer gives rise to: a title, a summary. May be called any number of times."""
-    found = Generation.objects.select_related("message", "conversation").filter(pk=generation_id)
+    found = Generation.objects.select_related("message__parent", "conversation").filter(pk=generation_id)
     generation = found.filter(status=Message.Status.COMPLETE).first()
     if generation is not None:
         titles.ask_for_title(generation)
@@ -70,7 +70,7 @@ def settle(errand_id: UUID) -> None:
     with transaction.atomic():
         if conversations.select_for_update(of=("self",), no_key=True).first() is None:
             return
-        written = Errand.objects.select_for_update().select_related("conversation")
+        written = Errand.objects.select_for_update(of=("self",)).select_related("conversation", "message__parent")
         errand = written.filter(pk=errand_id, status=Errand.Status.WRITTEN).first()
         if errand is None:
             return

@@ -69,6 +69,7 @@ class Command(BaseCommand):
                 permits=permits,
                 offers=fleet.all_offers,
                 capacity=fleet.capacity,
+                answers_waiting=fleet.answers_waiting,
                 concurrency=settings.WORKER_CONCURRENCY,
                 drain_seconds=settings.WORKER_DRAIN_SECONDS,
                 periodic=(

@@ -82,6 +82,15 @@ async def test_the_newest_is_interrupted_first(client, sync_client, handler):
         assert list(handler.ended) == [begun[-1]]
 
 
+async def test_an_answer_that_has_lost_its_place_gets_one_too(client, sync_client, handler):
+    """While it waits, no new job is offered a place of its model."""
+    errand = make_job(BACKGROUND)
+    async with working_on([errand], client, sync_client, handler, permits=2) as worker:
+        worker.offers, worker.answers_waiting = dict, lambda: {"small": 1}
+        sync_client.publish(queue.wake_channel(), "")
+        await until(lambda: handler.ended == {errand: Why.GAVE_WAY})
+
+
 async def test_while_places_are_free_nothing_is_interrupted(client, sync_client, handler):
     errand, person = make_job(BACKGROUND), make_job("free")
     async with working_on([errand], client, sync_client, handler, permits=2):
