@@ -17,20 +17,30 @@ _SENTENCE_END = regex.compile(r"(?<=[.!?])(?<!\b\d{1,2}\.)\s+|(?<=[。\uff01\uff
 _STEM = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}]{2}|\b\p{L}{4,5}")
 _LEAST_STEMS_KEPT = 0.25
 """Who shortens a line uses other words too; of one that has less of its words left, nothing was kept."""
+_LEAST_STEMS = 3
+"""A sentence of fewer words is hardly a fact."""
 _CODE_BLOCK = regex.compile(r"```.*?(?:```|\Z)", regex.DOTALL)
 
 
 def quotes_left_out(spoken: Sequence[str], notes: str) -> list[str]:
-    """Return the sentences that have a name, a number or a code that the notes lack: few and short ones."""
+    """Return sentences that the notes forgot, or of which they lack a name, a number or a code: few and short ones.
+
+    A question that was forgotten is none of them: its answer was given.
+    """
     texts = [_CODE_BLOCK.sub("\n", text) for text in spoken]
     tells_names = _capitals_tell_names("\n".join(texts))
-    known, quotes = notes.casefold(), list[str]()
+    known, inexact, forgotten = notes.casefold(), list[str](), list[str]()
     for sentence in (each.strip() for text in texts for each in _SENTENCE_END.split(text)):
-        if len(sentence) > MOST_QUOTED_CHARACTERS or _has_all(known, sentence, tells_names=tells_names):
+        if len(sentence) > MOST_QUOTED_CHARACTERS:
             continue
-        quotes.append(sentence)
+        if not _has_all(known, sentence, tells_names=tells_names):
+            inexact.append(sentence)
+        elif _is_statement(sentence) and not _remembers(known, sentence):
+            forgotten.append(sentence)
+        else:
+            continue
         known += "\n" + sentence.casefold()
-    return quotes[:_MOST_QUOTES]
+    return [*inexact, *forgotten][:_MOST_QUOTES]
 
 
 def lines_left_out(notes: str, shorter: str) -> list[str]:
@@ -41,6 +51,10 @@ def lines_left_out(notes: str, shorter: str) -> list[str]:
         for line in notes.splitlines()
         if not (_has_all(known, line, tells_names=tells_names) and _remembers(known, line))
     ]
+
+
+def _is_statement(sentence: str) -> bool:
+    return not sentence.endswith(("?", "\uff1f")) and len(_STEM.findall(sentence)) >= _LEAST_STEMS
 
 
 def has_number_or_code(line: str) -> bool:

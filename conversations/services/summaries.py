@@ -113,7 +113,8 @@ def _epoch_due(generation: Generation, record: Record, budget_tokens: int, uncov
         budget_tokens=budget_tokens,
         kept_from=record.tail_from,
         failed=failed,
-        most_bytes=_most_prompt_bytes(share if condenses else 0),
+        # One exchange with it: what a small model does not shorten, it does not read to the end either.
+        most_bytes=0 if condenses else _most_prompt_bytes(0),
     )
     if not covered:
         return None

@@ -35,7 +35,18 @@ def test_a_number_inside_another_is_not_there():
 def test_names_are_told_by_their_capitals_where_capitals_tell_names():
     assert quotes_left_out(["My dog is called Brutus."], "- has a dog") == ["My dog is called Brutus."]
     german = ["Mein Hund mag Wasser, Wurst und den Ball im Garten."]
-    assert quotes_left_out(german, "- hat einen Hund") == []
+    assert quotes_left_out(german, "- hat einen Hund, der Wasser mag") == []
+
+
+def test_what_was_forgotten_is_quoted_after_what_is_inexact_but_no_question_is():
+    spoken = [
+        "Please remember that I am allergic to hazelnuts. What about parking near the lake? We are 5 people. Thanks!"
+    ]
+    assert quotes_left_out(spoken, "- Ada lives in Rome") == [
+        "We are 5 people.",
+        "Please remember that I am allergic to hazelnuts.",
+    ]
+    assert quotes_left_out(spoken, "- 5 people, hazelnut allergy") == []
 
 
 def test_chinese_sentences_are_quoted_by_their_numbers():
