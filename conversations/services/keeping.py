@@ -52,10 +52,11 @@ async def _store_counts(answer: Answer, counter: TokenCounter, newest: tuple[Sai
     counts = dict(answer.fitted.new_counts)
     uncounted = [said for said in newest if counter.name not in said.token_counts and said.message_id not in counts]
     try:
-        async with asyncio.timeout(_COUNT_SECONDS):
-            numbers = await counter.count_texts([said.content for said in uncounted])
-        if counter.is_exact:
-            counts |= {said.message_id: number for said, number in zip(uncounted, numbers, strict=True)}
+        if uncounted:
+            async with asyncio.timeout(_COUNT_SECONDS):
+                numbers = await counter.count_texts([said.content for said in uncounted])
+            if counter.is_exact:
+                counts |= {said.message_id: number for said, number in zip(uncounted, numbers, strict=True)}
         if counts:
             await in_database(token_counts.store, counts, counter.name)
     except (ModelServerError, TimeoutError, *DATABASE_UNREACHABLE) as error:

@@ -73,34 +73,43 @@ class ReplyWriter:
         try:
             async with observed(self.client, job, attempt) as observation:
                 log.info("reply_claimed", attempt=attempt.number, model=attempt.model)
-                await self._see_to_the_end(reply, permit, observation)
+                answer = Answer(reply, self.fleet, permit, KnownAnswers(self.cache, attempt))
+                outcome = await self._see_to_the_end(reply, answer, observation)
         finally:
             self.live.remove(reply)
+        if outcome is not None:
+            await self._look_after(answer, outcome)
 
-    async def _see_to_the_end(self, reply: LiveReply, permit: Permit, observation: Observation) -> None:
-        answer = Answer(reply, self.fleet, permit, KnownAnswers(self.cache, reply.attempt))
+    async def _see_to_the_end(self, reply: LiveReply, answer: Answer, observation: Observation) -> Outcome | None:
+        """Write, store and tell the answer; return how it ended, `None` where that is not for this worker to say."""
+        permit = answer.permit
         try:
             outcome = await self._write(reply, answer)
         except Fenced:
-            return
+            return None
         except Stopped as stopped:
             if stopped.why is Why.FENCED:
-                return
+                return None
             if stopped.why is Why.HANDED_OVER:
                 await self._hand_over(reply)
-                return
+                return None
             outcome = await answer.cancelled()
         permit.tokens_in = 0 if answer.is_known else outcome.tokens_in
         permit.tokens_out = answer.decoded_tokens
         # The model server may begin the next answer while this one is stored.
         await permit.release()
-        if await self._finish(reply.attempt, outcome):
-            observation.ended(outcome, version=answer.replica.version.name if answer.replica else "")
-            await self._tell_the_end(reply, outcome)
-            await answer.keep(outcome)
-            await keep_for_the_next_turn(answer, outcome, self.contexts)
-            if self.tell_ended is not None and outcome.status == Message.Status.COMPLETE:
-                await self.tell_ended(reply.attempt.generation_id)
+        if not await self._finish(reply.attempt, outcome):
+            return None
+        observation.ended(outcome, version=answer.replica.version.name if answer.replica else "")
+        await self._tell_the_end(reply, outcome)
+        return outcome
+
+    async def _look_after(self, answer: Answer, outcome: Outcome) -> None:
+        """Do what nobody waits for: keep what later answers need, and have others do theirs."""
+        await answer.keep(outcome)
+        await keep_for_the_next_turn(answer, outcome, self.contexts)
+        if self.tell_ended is not None and outcome.status == Message.Status.COMPLETE:
+            await self.tell_ended(answer.reply.attempt.generation_id)
 
     async def _write(self, reply: LiveReply, answer: Answer) -> Outcome:
         """Write the answer. What goes wrong becomes an outcome too; only a stop passes through, as `Stopped`."""

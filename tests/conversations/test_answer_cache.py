@@ -4,9 +4,10 @@ from asyncio import TaskGroup
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.utils import timezone
 
 from accounts.models import Tier, UsageRecord
-from conversations.models import Conversation, Generation
+from conversations.models import Conversation, Generation, Memory, Preference
 from inference.testing.answers import expected_answer
 from tests.accounts.factories import make_key, make_user
 from tests.api_client import ApiClient, text_of
@@ -36,8 +37,10 @@ def site(caching_site, transactional_db):
 def asks(site, http):
     """Asks in a new conversation of a new user's, and returns the events."""
 
-    async def ask(*, tier="free", content=QUESTION, options=GREEDY, is_temporary=False, **fields):
-        client = ApiClient(http, site.url, await sync_to_async(lambda: make_key(make_user(tier=tier)))())
+    async def ask(
+        *, tier="free", content=QUESTION, options=GREEDY, is_temporary=False, wishes=lambda _: None, **fields
+    ):
+        client = ApiClient(http, site.url, await sync_to_async(_key_of_somebody)(tier, wishes))
         conversation_id = await client.conversation(**fields)
         await Conversation.objects.filter(pk=conversation_id).aupdate(temporary=is_temporary)
         events = await client.send(conversation_id, content, options=options)
@@ -45,6 +48,20 @@ def asks(site, http):
         return events
 
     return ask
+
+
+def _key_of_somebody(tier, wishes):
+    user = make_user(tier=tier)
+    wishes(user)
+    return make_key(user)
+
+
+def has_standing_instructions(user):
+    Preference.objects.create(user=user, instructions="Speak like a pirate.")
+
+
+def has_a_memory(user):
+    Memory.objects.create(user=user, content="Likes primes.", origin="written", confirmed_at=timezone.now())
 
 
 def kept_count(redis_store):
@@ -116,6 +133,16 @@ async def test_instructions_of_the_users_own_keep_an_answer_theirs(asks, site, r
     await is_kept(redis_store)
     for _ in range(2):
         await asks(instructions="Speak like a pirate.")
+    assert await questions(site) == 3
+    assert kept_count(redis_store) == 1
+
+
+@pytest.mark.parametrize("wishes", [has_standing_instructions, has_a_memory])
+async def test_what_a_user_wants_of_every_answer_keeps_it_theirs(asks, site, redis_store, wishes):
+    await asks()
+    await is_kept(redis_store)
+    for _ in range(2):
+        await asks(wishes=wishes)
     assert await questions(site) == 3
     assert kept_count(redis_store) == 1
 
