@@ -14,7 +14,7 @@ from accounts.models import User
 from conversations import queries
 from conversations.context.memories import fact_to_remember
 from conversations.exceptions import InvalidRequest, MemoriesFull, NotFound
-from conversations.models import Memory, Message
+from conversations.models import Conversation, Memory, Message
 from conversations.services import preferences
 from conversations.services.memory_text import checked_line, folded, size_over_limit
 
@@ -81,12 +81,14 @@ def propose(*, user: User, content: str, message: Message) -> Memory | None:
     """
     line = checked_line(content)
     with transaction.atomic():
-        if message.conversation.temporary or not preferences.locked(user).uses_memories:
+        # In the order in which a message takes them: its conversation first.
+        conversation = Conversation.objects.select_for_update().filter(pk=message.conversation_id).first()
+        if conversation is None or conversation.temporary or not preferences.locked(user).uses_memories:
             return None
         if _saying_the_same(user, line):
             return None
         memory = Memory.objects.create(
-            user=user, content=line, origin=Memory.Origin.PROPOSED, conversation=message.conversation, message=message
+            user=user, content=line, origin=Memory.Origin.PROPOSED, conversation=conversation, message=message
         )
         proposals = Memory.objects.owned_by(user.pk).proposed()
         newest = proposals.order_by("-id").values_list("pk", flat=True)[:MOST_PROPOSALS]

@@ -207,6 +207,33 @@ def test_a_proposal_that_is_declined_is_gone_but_an_accepted_one_stays(alice):
     assert contents(alice) == ["Has a dog"]
 
 
+def test_nothing_is_proposed_for_a_conversation_that_is_gone(alice):
+    message = message_of(alice)
+    Conversation.objects.filter(pk=message.conversation_id).delete()
+    assert memories.propose(user=alice, content="Has a cat", message=message) is None
+    assert contents(alice) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_proposals_and_messages_of_one_conversation_do_not_block_each_other():
+    alice = make_user("alice@example.com", tier="enterprise")
+    messages = [message_of(alice) for _ in range(2)]
+
+    def propose(number):
+        with closing(connections["default"]):
+            memories.propose(user=alice, content=f"Fact number {number}", message=messages[number % 2])
+
+    def ask(number):
+        with closing(connections["default"]):
+            message = NewMessage(f"Remember that my number is {number} now.", parent=None)
+            send(user=alice, conversation_id=messages[number % 2].conversation_id, message=message)
+
+    with ThreadPoolExecutor(8) as threads:
+        for done in [threads.submit(call, number) for number in range(12) for call in (propose, ask)]:
+            done.result(30)
+    assert len(contents(alice)) == 24
+
+
 def test_what_is_known_is_not_proposed(alice):
     memories.create(user=alice, content="Has a cat")
     assert memories.propose(user=alice, content="has a CAT.", message=message_of(alice)) is None
