@@ -57,9 +57,10 @@ class StoredTalk:
         return generation
 
     def look_after(self, generation, model=restate) -> None:
-        """Have written what is due after an answer."""
+        """Have written what is due after an answer, and what is due after that."""
         summaries.ask_for_summary(generation)
-        for errand in Errand.objects.filter(conversation=self.conversation, kind="summary", status="queued"):
+        waiting = Errand.objects.filter(conversation=self.conversation, kind="summary", status="queued")
+        while errand := waiting.first():
             write(errand, model(errand.prompt))
 
     @property

@@ -108,11 +108,6 @@ def test_several_epochs_that_are_due_follow_each_other():
     talk = StoredTalk()
     generation = talk.chat(40)
     talk.look_after(generation)
-    for _ in range(20):
-        waiting = Errand.objects.filter(conversation=talk.conversation, status="queued").first()
-        if waiting is None:
-            break
-        write(waiting, restate(waiting.prompt))
     covered = talk.stored()[-1].covers_up_to_id
     assert covered >= talk.prompt.record.dropped_up_to
     assert len(talk.stored()) > 3
