@@ -1,8 +1,6 @@
 """End to end with the real local model: what a newcomer has after `make run`."""
 
 import re
-import subprocess
-import sys
 import urllib.request
 
 import aiohttp
@@ -12,29 +10,16 @@ import pytest_asyncio
 from conversations.models import Message
 from tests.accounts.factories import make_key, make_user
 from tests.api_client import ApiClient, text_of
-from tests.running_site import free_port, running_site, wait_until
+from tests.local_model import served_model
+from tests.running_site import running_site, wait_until
 
 pytestmark = [pytest.mark.real_model, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")
 def model_url():
-    port = free_port()
-    command = [
-        sys.executable,
-        "-m",
-        "inference.local_server",
-        "--model",
-        "small",
-        "--port",
-        str(port),
-        "--window-tokens",
-        "1024",
-    ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
-        assert any("serving" in line for line in server.stdout), "the local model server ended instead of serving"
-        yield f"http://127.0.0.1:{port}"
-        server.terminate()
+    with served_model(window_tokens=1024) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
