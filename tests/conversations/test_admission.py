@@ -134,4 +134,4 @@ def test_background_work_may_wait_longest():
 
 
 def test_every_step_has_words():
-    assert NOTICES.keys() == overload.STEPS.keys()
+    assert NOTICES.keys() >= overload.STEPS.keys()
