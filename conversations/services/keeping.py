@@ -29,10 +29,13 @@ _KEPT = (Message.Status.COMPLETE, Message.Status.CANCELLED)
 
 
 async def keep_for_the_next_turn(answer: Answer, outcome: Outcome, cache: ContextCache) -> None:
-    """Count what was said and has no count yet, store the counts, and keep the history up to and with the answer."""
-    if outcome.status not in _KEPT:
-        return
+    """Count what was said and has no count yet, store the counts, and keep the history up to and with the answer.
+
+    Of an answer that was stopped before its question was read nothing is known that could be kept.
+    """
     attempt, material = answer.reply.attempt, answer.material
+    if outcome.status not in _KEPT or not material.path:
+        return
     written = Said(attempt.generation_id, "assistant", outcome.content)
     history = history_after(material, outcome.record, written)
     counter = counter_of(answer.replica) if answer.replica and answer.fitted else None
