@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from uuid import UUID
 
+from conversations.context.plan import HEAD_SHARE
 from inference.messages import Role
 
 EPOCH_MESSAGES = 10
@@ -12,8 +13,6 @@ COMFORTABLE_PERCENT = 45
 """So much of the budget the newest messages have even after the next cut, beside all else that is kept."""
 MOST_WAITING_PERCENT = 25
 """More of the budget than this does not wait for ten messages: in a small window few messages make a cut."""
-HEAD_SHARE = 3
-"""A first exchange with more than a third of the budget is not kept for ever, and is summarised like the rest."""
 _SUMMARY_PERCENT = 15
 _LEAST_SUMMARY_TOKENS = 200
 _MOST_SUMMARY_TOKENS = 1_500
@@ -35,7 +34,7 @@ def summary_share(budget_tokens: int) -> int:
 
 
 def after_head(path: Sequence[Measured], budget_tokens: int) -> Sequence[Measured]:
-    """Return a whole path without its first exchange, which prompts keep as it is while it is small."""
+    """Return a whole path without its first exchange, which prompts keep as it is, unless it is too large for that."""
     first = next(iter(_exchange_ends(path)), 0)
     if sum(message.tokens for message in path[:first]) * HEAD_SHARE > budget_tokens:
         return path
