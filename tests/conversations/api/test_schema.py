@@ -75,7 +75,11 @@ def test_every_operation_says_who_may_call_and_what_may_go_wrong(schema):
 
 
 def test_the_stream_is_described(schema):
-    for path in ("/v1/conversations/{conversation_id}/messages", "/v1/messages/{message_id}/regenerate"):
+    for path in (
+        "/v1/conversations/{conversation_id}/messages",
+        "/v1/messages/{message_id}/regenerate",
+        "/v1/messages/{message_id}/continue",
+    ):
         answer = schema["paths"][path]["post"]["responses"]["200"]
         assert answer["content"].keys() == {"text/event-stream", "application/json"}
         assert "x-ratelimit-remaining-requests" in answer["headers"]
