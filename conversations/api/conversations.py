@@ -12,16 +12,15 @@ from rest_framework.views import APIView
 
 from accounts.models import User
 from conversations import queries
-from conversations.api.parameters import choice_of
-from conversations.api.serializers import (
+from conversations.api.conversation_serializers import (
     ChangedConversationSerializer,
     ConversationPageSerializer,
     ConversationSerializer,
     ForkSerializer,
-    MessagePageSerializer,
-    MessageSerializer,
     NewConversationSerializer,
 )
+from conversations.api.parameters import choice_of
+from conversations.api.serializers import MessagePageSerializer, MessageSerializer
 from conversations.costs import gauges_of
 from conversations.models import Conversation
 from conversations.models_on_offer import window_tokens
