@@ -72,6 +72,7 @@ async def stream_answer(
     prefix: Prefix = (),
     hint: str = "",
     conversation_key: bytes = b"",
+    may_be_empty: bool = False,
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> AsyncGenerator[StreamEvent | Chosen]:
     """Yield the events of one whole answer; use it within `aclosing`.
@@ -79,8 +80,11 @@ async def stream_answer(
     A replica that refuses, dies or stands still is left for another, which continues the text so far; a replica that
     comes back is tried again. Raise the last `ModelServerError` when the request itself is wrong or patience is at its
     end. `prefix` and `hint` say where the prompt's beginning may be cached; `conversation_key` which version to prefer.
+    `may_be_empty` is for what continues an earlier answer: the model may find that there is nothing to add.
     """
-    answer = _Answer(fleet, model, permit, prefix, hint, conversation_key, [so_far.text], so_far.decoded_tokens)
+    answer = _Answer(
+        fleet, model, permit, prefix, hint, conversation_key, may_be_empty, [so_far.text], so_far.decoded_tokens
+    )
     while True:
         state = await _find_place(answer, patience_seconds)
         try:
@@ -114,6 +118,7 @@ class _Answer:
     prefix: Prefix
     hint: str
     conversation_key: bytes
+    may_be_empty: bool
     text: list[str]
     decoded_tokens: int
     number: int = field(default_factory=_numbers.__next__)
@@ -143,7 +148,7 @@ class _Answer:
 
     def take(self, event: StreamEvent) -> None:
         if isinstance(event, Finished):
-            if not any(self.text):
+            if not self.may_be_empty and not any(self.text):
                 raise EmptyAnswer("the answer has no text")
             return
         self.decoded_tokens += event.token_count

@@ -84,6 +84,7 @@ class Answer:
             prefix=prefix_of(assemble(material)),
             hint=attempt.hint_replica,
             conversation_key=attempt.conversation_id.bytes,
+            may_be_empty=any(said.role == "assistant" for said in material.path[-1:]),
         )
         async with aclosing(answer) as events:
             async for event in events:

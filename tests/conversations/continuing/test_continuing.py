@@ -160,6 +160,13 @@ async def test_an_answer_without_text_is_not_continued(alice):
     assert "no text" in answer["error"]["message"]
 
 
+async def test_an_answer_to_which_there_is_nothing_to_add_ends_there(alice):
+    start = await cut_off(alice, await alice.conversation())
+    await Message.objects.filter(pk=start["message_id"]).aupdate(content="Once upon a time there was a king.")
+    status, rest = await go_on(alice, start["message_id"])
+    assert (status, rest["content"], rest["finish_reason"]) == (200, "", "stop")
+
+
 @pytest.mark.parametrize("body", [{"content": "x"}, {"model": "small"}, {"options": {"tokens": 1}}, {"stream": "no"}])
 async def test_a_faulty_body_is_refused(alice, body):
     start = await cut_off(alice, await alice.conversation())
