@@ -2,12 +2,15 @@
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable, Sequence
 
 from django.conf import settings
 
 from inference.catalog import ModelVersion, Replica
 from inference.exceptions import UnknownModel
 from inference.fleet_reports import last_reports
+from inference.messages import ChatMessage
+from inference.model_server import ModelServer
 from inference.open_fleet import client_of
 from inference.stored_catalog import current_catalog
 from inference.tgi.errors import ModelServerError
@@ -24,25 +27,39 @@ def count_now(alias: str, text: str) -> int | None:
     Of a model's versions the one with most conversations is asked: by its tokenizer's file, or one of its replicas.
     Call it from no event loop.
     """
-    try:
-        version = max(current_catalog().find(alias).versions, key=lambda version: version.weight)
-    except UnknownModel:
+    version = _usual_version(alias)
+    if version is None:
         return None
     deadline = time.monotonic() + _MOST_SECONDS
     count = count_by_file_now(version.tokenizer, text, within_seconds=_MOST_SECONDS)
     if count is None and (seconds := deadline - time.monotonic()) > 0:
-        count = asyncio.run(_ask_any(_worth_asking(version), text, seconds))
+        count = asyncio.run(_ask_any(version, lambda server: server.count_text(text), seconds))
     return count
 
 
-async def _ask_any(replicas: list[Replica], text: str, seconds: float) -> int | None:
+def count_prompt_now(alias: str, messages: Sequence[ChatMessage]) -> int | None:
+    """Return how many tokens a model's server makes of a whole prompt, template included; else as `count_now`."""
+    version = _usual_version(alias)
+    if version is None:
+        return None
+    return asyncio.run(_ask_any(version, lambda server: server.count_tokens(messages), _MOST_SECONDS))
+
+
+def _usual_version(alias: str) -> ModelVersion | None:
+    try:
+        return max(current_catalog().find(alias).versions, key=lambda version: version.weight)
+    except UnknownModel:
+        return None
+
+
+async def _ask_any(version: ModelVersion, count: Callable[[ModelServer], Awaitable[int]], seconds: float) -> int | None:
     timeouts = Timeouts(connect_seconds=_CONNECT_SECONDS)
     try:
         async with asyncio.timeout(seconds), model_session() as session:
-            for replica in replicas:
+            for replica in _worth_asking(version):
                 server = client_of(replica, session=session, api_key=settings.MODEL_API_KEY or None, timeouts=timeouts)
                 try:
-                    return await server.count_text(text)
+                    return await count(server)
                 except ModelServerError:
                     continue
     except TimeoutError:

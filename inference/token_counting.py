@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 import structlog
 
-from inference.count_now import count_now
+from inference.count_now import count_now, count_prompt_now
 from inference.messages import ChatMessage
 from inference.model_server import ModelServer
 from inference.replica_state import ReplicaState
@@ -17,7 +17,7 @@ from inference.template_tokens import SUPPOSED, TemplateTokens, measure_template
 from inference.tgi.errors import ModelServerError, NotOffered
 from inference.tokenizer_files import count_by_file
 
-__all__ = ["TemplateTokens", "TokenCounter", "count_now", "counter_of", "upper_bound"]
+__all__ = ["TemplateTokens", "TokenCounter", "count_now", "count_prompt_now", "counter_of", "upper_bound"]
 
 log = structlog.get_logger(__name__)
 

@@ -9,13 +9,16 @@ from django.conf import settings
 
 from accounts.models import User
 from conversations.context.fitting import budget_of
+from conversations.context.prompt import BETWEEN_BLOCKS
 from conversations.exceptions import ContentTooLong
 from conversations.models import Conversation
 from conversations.models_on_offer import alias_to_use
 from conversations.services.admission import within_limits
 from conversations.services.instructions import known_windows, standing_instructions
+from inference.messages import ChatMessage
 from inference.stored_catalog import current_catalog
-from inference.token_counting import count_now, upper_bound
+from inference.template_tokens import SUPPOSED
+from inference.token_counting import count_now, count_prompt_now, upper_bound
 
 _SHORT_SHARE = 4
 """A message that has no more of the window fits beside what instructions and answer may have."""
@@ -51,20 +54,24 @@ def check_fits(
 
 
 def _check_content(content: str, instructions: tuple[str, ...], alias: str, budget: int) -> None:
-    most_before = sum(map(upper_bound, instructions))
-    if upper_bound(content) + most_before <= budget:
+    """Compare what the worker will compare: the server's own count of the least prompt there can be."""
+    prompt = (*_system(instructions), ChatMessage("user", content))
+    if sum(upper_bound(message.content) + SUPPOSED.per_message for message in prompt) + SUPPOSED.base <= budget:
         return
-    tokens = count_now(alias, content)
-    if tokens is None or tokens + most_before <= budget:
+    whole = count_prompt_now(alias, prompt)
+    if whole is None or whole <= budget:
         return
-    limit = max(0, budget - (count_now(alias, "\n\n".join(instructions)) or 0))
-    if tokens > limit:
-        over = tokens - limit
-        raise ContentTooLong(
-            f"The message has {tokens:,} tokens; {limit:,} fit: {over:,} too many.",
-            param="content",
-            details={"tokens": tokens, "limit": limit, "over": over},
-        )
+    over = whole - budget
+    tokens = max(over, count_now(alias, content) or whole)
+    raise ContentTooLong(
+        f"The message has {tokens:,} tokens; {tokens - over:,} fit: {over:,} too many.",
+        param="content",
+        details={"tokens": tokens, "limit": tokens - over, "over": over},
+    )
+
+
+def _system(instructions: tuple[str, ...]) -> tuple[ChatMessage, ...]:
+    return (ChatMessage("system", BETWEEN_BLOCKS.join(instructions)),) if instructions else ()
 
 
 def _before(user_id: UUID, conversation_id: UUID | None) -> _Before | None:

@@ -16,8 +16,10 @@ from inference import queue
 from inference.fleet_seeding import apply_fleet
 from inference.models import ModelAlias, ModelVersion
 from inference.stored_catalog import forget_catalog
+from inference.template_tokens import SUPPOSED
 from inference.testing.pieces import count_pieces
 from inference.testing.processes import twin_process
+from inference.testing.requests import render_chat
 from inference.testing.settings import TwinSettings
 from tests.accounts.factories import make_user
 from tests.conversations.api.conftest import Caller
@@ -82,6 +84,12 @@ def words(count):
     return "word" + " word" * (count - 1)
 
 
+def room_beside(*instructions):
+    """How many words of one token each fit beside instructions, by the server's own count of the whole prompt."""
+    prompt = [{"role": "system", "content": "\n\n".join(instructions)}, {"role": "user", "content": "word"}]
+    return BUDGET - count_pieces(render_chat(prompt).text) + 1
+
+
 def say(user, content, conversation_id=None, **fields):
     return messages.send(user=user, conversation_id=conversation_id, message=NewMessage(content, **fields))
 
@@ -90,7 +98,7 @@ class TestAMessage:
     def test_it_is_refused_with_the_exact_numbers(self, alice):
         with pytest.raises(ContentTooLong) as refused:
             say(alice, words(2000))
-        limit = BUDGET - count_pieces(SITE)
+        limit = room_beside(SITE)
         over = 2000 - limit
         assert refused.value.details == {"tokens": 2000, "limit": limit, "over": over}
         assert refused.value.message == f"The message has 2,000 tokens; {limit} fit: {over:,} too many."
@@ -110,18 +118,18 @@ class TestAMessage:
         assert not twin.report()["requests"]
 
     def test_one_that_just_fits_is_let_in(self, alice):
-        limit = BUDGET - count_pieces(SITE)
+        limit = room_beside(SITE)
         assert say(alice, words(limit)).answer
-        with pytest.raises(ContentTooLong):
+        with pytest.raises(ContentTooLong) as refused:
             say(alice, words(limit + 1))
+        assert refused.value.details == {"tokens": limit + 1, "limit": limit, "over": 1}
 
     def test_the_instructions_of_the_conversation_and_the_user_take_their_room(self, alice):
         Preference.objects.create(user=alice, instructions=words(100))
         conversation = conversations.create(user=alice, instructions=words(150))
         with pytest.raises(ContentTooLong) as refused:
             say(alice, words(700), conversation.pk)
-        # Joined by blank lines, of which each is two tokens here.
-        assert refused.value.details["limit"] == BUDGET - count_pieces(SITE) - 250 - 4
+        assert refused.value.details["limit"] == room_beside(SITE, words(100), words(150))
 
     def test_a_short_answer_leaves_more_room(self, alice):
         assert say(alice, words(900), options={"max_tokens": 10}).answer
@@ -137,11 +145,12 @@ class TestAMessage:
         assert not was_asked(lonely_server)
 
     def test_one_that_fits_by_its_bytes_asks_nobody(self, alice, lonely_server):
-        assert say(alice, "x" * (BUDGET - len(SITE))).answer
+        template = SUPPOSED.base + 2 * SUPPOSED.per_message
+        assert say(alice, "x" * (BUDGET - template - len(SITE))).answer
         assert not was_asked(lonely_server)
 
     def test_a_server_that_fails_while_it_counts_stops_no_message(self, alice, twin):
-        twin.switch_on("status", status=500, path="/tokenize")
+        twin.switch_on("status", status=500, path="/chat_tokenize")
         assert say(alice, words(2000)).answer
 
     def test_a_strangers_conversation_is_not_there_however_long_the_message(self, alice):

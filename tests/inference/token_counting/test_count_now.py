@@ -5,12 +5,14 @@ import socket
 import pytest
 
 from inference.fleet_seeding import apply_fleet
+from inference.messages import ChatMessage
 from inference.models import ModelVersion
 from inference.stored_catalog import forget_catalog
 from inference.testing.pieces import count_pieces
 from inference.testing.processes import twin_process
+from inference.testing.requests import render_chat
 from inference.testing.settings import TwinSettings
-from inference.token_counting import count_now
+from inference.token_counting import count_now, count_prompt_now
 from tests.inference.fleet.reports import report
 from tests.inference.token_counting.tokenizers import count
 
@@ -104,3 +106,17 @@ def test_nobody_counts_for_a_model_that_there_is_not():
 def test_the_default_models_tokenizer_counts_where_none_is_named(twin):
     offer(f"small={twin.url}")
     assert count_now("", TEXT) == count_pieces(TEXT)
+
+
+def test_a_whole_prompt_is_counted_with_its_template(twin):
+    offer(f"small={twin.url}")
+    asked = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": TEXT}]
+    prompt = [ChatMessage(each["role"], each["content"]) for each in asked]
+    assert count_prompt_now("small", prompt) == count_pieces(render_chat(asked).text) > count_pieces(TEXT)
+
+
+def test_a_prompt_that_nobody_can_count_has_no_number():
+    offer(f"small={NOBODY}")
+    prompt = [ChatMessage("user", TEXT)]
+    assert count_prompt_now("small", prompt) is None
+    assert count_prompt_now("no-such-model", prompt) is None
