@@ -160,7 +160,7 @@ def _job(generation: Generation, characters: int) -> Job:
 def _store(follows: Message, answer: Message, generation: Generation) -> None:
     """Write all of it in one statement, and show this branch. The question is its title where there is none."""
     conversation = answer.conversation
-    if not conversation.title:
+    if not conversation.title and follows.role == Message.Role.USER:
         conversation.title = truncated(" ".join(follows.content.split()), _TITLE_CHARACTERS)
     conversation.active_message = answer
     conversation.updated_at = answer.created_at
