@@ -25,6 +25,8 @@ MOST_BYTES = 256 * 1024
 _VERSION = 1
 _PATIENCE_SECONDS = 0.25
 """PostgreSQL answers sooner than a cache that takes longer."""
+_GONE_SECONDS = 600
+"""How long a deleted conversation is known to be: far longer than an answer that had just ended takes to be kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,30 +61,46 @@ class ContextCache:
         return found
 
     async def keep(self, place: Place, history: History) -> None:
-        """Keep a history, unless it is large. One that cannot be kept is no loss."""
+        """Keep a history, unless it is large, or its conversation was deleted. One that cannot be kept is no loss."""
         if not self._keep_seconds:
             return
         value = orjson.dumps({"place": place, "history": history})
         try:
             async with asyncio.timeout(_PATIENCE_SECONDS):
-                if len(value) <= MOST_BYTES:
-                    await self._client.set(_key(place.conversation_id), value, ex=self._keep_seconds)
-                else:
+                if len(value) > MOST_BYTES or not await self._set(place.conversation_id, value):
                     await self._client.unlink(_key(place.conversation_id))
         except (*REDIS_UNREACHABLE, TimeoutError) as error:
             log.warning("context_not_kept", error=type(error).__name__)
 
+    async def _set(self, conversation_id: UUID, value: bytes) -> bool:
+        """Store a value, and say whether it may stay: whoever deleted the conversation has said so, or finds it."""
+        pipeline = self._client.pipeline(transaction=True)
+        pipeline.set(_key(conversation_id), value, ex=self._keep_seconds)
+        pipeline.exists(_gone_key(conversation_id))
+        _, is_gone = await pipeline.execute()
+        return not is_gone
+
 
 def forget(conversation_id: UUID) -> None:
-    """Take a conversation's entry away, from synchronous code. Where Redis is away it goes when its time is over."""
+    """Take a deleted conversation's entry away, from synchronous code; no answer that has just ended brings it back.
+
+    Where Redis is away it goes when its time is over.
+    """
     try:
-        shared_client().unlink(_key(conversation_id))
+        pipeline = shared_client().pipeline(transaction=True)
+        pipeline.set(_gone_key(conversation_id), b"", ex=_GONE_SECONDS)
+        pipeline.unlink(_key(conversation_id))
+        pipeline.execute()
     except REDIS_UNREACHABLE as error:
         log.warning("context_not_forgotten", error=type(error).__name__)
 
 
 def _key(conversation_id: UUID) -> str:
     return key(_VERSION, "context", conversation_id)
+
+
+def _gone_key(conversation_id: UUID) -> str:
+    return key(_VERSION, "context-gone", conversation_id)
 
 
 def _read(stored: bytes, place: Place) -> tuple[History | None, str]:

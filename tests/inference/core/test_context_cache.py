@@ -1,5 +1,6 @@
 """What is kept of a conversation in Redis is used only where it is surely right, and nothing depends on it."""
 
+import asyncio
 from dataclasses import replace
 
 import orjson
@@ -9,6 +10,7 @@ from prometheus_client import REGISTRY
 from conversations.context.material import Said, Summarised
 from conversations.context.record import Record
 from conversations.models import Conversation
+from conversations.services import context_cache
 from conversations.services.context_cache import MOST_BYTES, ContextCache, Place
 from conversations.services.history import History
 from conversations.services.reading import Opening, history_after, material_of
@@ -165,6 +167,14 @@ async def test_what_is_kept_of_a_conversation_goes_with_it(cache, sync_client, w
     deleted = conversation if whose == "conversation" else conversation.user
     await in_database(deleted.delete)
     assert list(sync_client.scan_iter(match="*:context:*")) == []
+
+
+async def test_an_answer_that_ended_just_before_the_conversation_was_deleted_brings_nothing_back(cache, sync_client):
+    await asyncio.to_thread(context_cache.forget, PLACE.conversation_id)
+    await cache.keep(PLACE, HISTORY)
+    assert list(sync_client.scan_iter(match="*:context:*")) == []
+    (gone,) = sync_client.scan_iter(match="*:context-gone:*")
+    assert sync_client.ttl(gone) > 0
 
 
 def said(*texts):
