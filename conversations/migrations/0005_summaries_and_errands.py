@@ -25,7 +25,10 @@ class Migration(migrations.Migration):
                 ("kind", models.CharField(choices=[("title", "Title"), ("summary", "Summary")], max_length=16)),
                 ("model", models.CharField(max_length=100)),
                 ("prompt", models.JSONField(default=list, help_text="The messages, as [role, content].")),
-                ("details", models.JSONField(default=dict, help_text="What its kind needs to settle it; nobody's words.")),
+                (
+                    "details",
+                    models.JSONField(default=dict, help_text="What its kind needs to settle it; nobody's words."),
+                ),
                 ("max_tokens", models.PositiveIntegerField()),
                 (
                     "status",
