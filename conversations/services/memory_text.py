@@ -19,10 +19,10 @@ def checked_line(content: str) -> str:
         raise InvalidRequest("content contains a NUL or a lone surrogate; remove it.", param="content")
     line = " ".join(content.split())
     if not line:
-        raise InvalidRequest("content is empty; say what is to be remembered.", param="content")
+        raise InvalidRequest("The text is empty; say what is to be remembered.", param="content")
     if (size := size_over_limit(line)) is not None:
         most = settings.MOST_MEMORY_TOKENS
-        raise InvalidRequest(f"content has {size}; {most:,} tokens are allowed.", param="content")
+        raise InvalidRequest(f"The text has {size}; {most:,} tokens are allowed.", param="content")
     return line
 
 

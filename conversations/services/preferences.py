@@ -42,7 +42,7 @@ def _check(changes: dict[str, Any]) -> None:
     instructions = changes.get("instructions", "")
     if len(instructions) > MOST_INSTRUCTION_CHARACTERS:
         raise InvalidRequest(
-            f"instructions has {len(instructions):,} characters; {MOST_INSTRUCTION_CHARACTERS:,} are allowed.",
+            f"The instructions have {len(instructions):,} characters; {MOST_INSTRUCTION_CHARACTERS:,} are allowed.",
             param="instructions",
         )
     if not is_storable(instructions):

@@ -139,11 +139,11 @@ def test_a_memory_is_deleted_for_good(alice, browser):
 def test_a_proposal_is_accepted_or_declined(alice, browser):
     accepted, declined = proposed(alice), proposed(alice, "Has a dog")
     page = browser.get("/memories").text
-    assert "Shall this be remembered?" in page
+    assert "Should this be remembered?" in page
     assert "About pets</a>" in page
     posted(browser, "accept_memory", accepted)
     page = posted(browser, "decline_memory", declined).text
-    assert "Shall this be remembered?" not in page
+    assert "Should this be remembered?" not in page
     assert list(Memory.objects.in_force(timezone.now())) == list(Memory.objects.all()) == [accepted]
 
 
