@@ -133,7 +133,7 @@ async def _verified(planner: Planner, choice: Choice) -> tuple[Choice, int]:
         choice = planner.reduced(choice, budget)
     while (counted := await counter.count_prompt(_messages(planner, choice))) > budget:
         if choice == planner.least(choice):
-            raise _too_long(counted, budget)
+            raise too_long(counted, budget)
         # The sum of the parts is not the whole: what the parts may have is as much less as they were wrong by.
         total = planner.total(choice)
         choice = planner.reduced(choice, min(total - 1, total * budget // counted))
@@ -144,7 +144,8 @@ def _messages(planner: Planner, choice: Choice) -> tuple[ChatMessage, ...]:
     return written(planner.material, planner.path, choice, planner.so_far)
 
 
-def _too_long(tokens: int, limit: int) -> ContentTooLong:
+def too_long(tokens: int, limit: int) -> ContentTooLong:
+    """Return the error for a prompt of which not even instructions and message fit."""
     over = tokens - limit
     return ContentTooLong(
         f"The message and the instructions have {tokens:,} tokens; {limit:,} fit into this model: {over:,} too many.",

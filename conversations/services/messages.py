@@ -131,8 +131,10 @@ def _check_content(content: str) -> None:
         raise InvalidRequest("content contains a NUL or a lone surrogate; remove it.", param="content")
     if not content.strip():
         raise InvalidRequest("content is empty; say something.", param="content")
-    if len(content) > settings.MAX_MESSAGE_CHARACTERS:
+    length, most = len(content), settings.MAX_MESSAGE_CHARACTERS
+    if length > most:
         raise ContentTooLong(
-            f"The message has {len(content):,} characters; {settings.MAX_MESSAGE_CHARACTERS:,} are allowed.",
+            f"The message has {length:,} characters; {most:,} are allowed: {length - most:,} too many.",
             param="content",
+            details={"characters": length, "limit": most, "over": length - most},
         )

@@ -8,7 +8,7 @@ from uuid import UUID
 from django.conf import settings
 
 from accounts.models import User
-from conversations.context.fitting import budget_of
+from conversations.context.fitting import budget_of, too_long
 from conversations.context.prompt import BETWEEN_BLOCKS
 from conversations.exceptions import ContentTooLong
 from conversations.models import Conversation
@@ -61,12 +61,15 @@ def _check_content(content: str, instructions: tuple[str, ...], alias: str, budg
     whole = count_prompt_now(alias, prompt)
     if whole is None or whole <= budget:
         return
-    over = whole - budget
-    tokens = max(over, count_now(alias, content) or whole)
+    tokens = count_now(alias, content)
+    limit = budget - whole + (tokens or 0)
+    if tokens is None or limit < 0:
+        raise too_long(whole, budget)
+    over = tokens - limit
     raise ContentTooLong(
-        f"The message has {tokens:,} tokens; {tokens - over:,} fit: {over:,} too many.",
+        f"The message has {tokens:,} tokens; {limit:,} fit: {over:,} too many.",
         param="content",
-        details={"tokens": tokens, "limit": tokens - over, "over": over},
+        details={"tokens": tokens, "limit": limit, "over": over},
     )
 
 

@@ -131,6 +131,14 @@ class TestAMessage:
             say(alice, words(700), conversation.pk)
         assert refused.value.details["limit"] == room_beside(SITE, words(100), words(150))
 
+    def test_where_the_instructions_alone_are_too_long_the_message_is_not_blamed(self, alice):
+        conversation = conversations.create(user=alice, instructions=words(400))
+        Preference.objects.create(user=alice, instructions=words(400))
+        with pytest.raises(ContentTooLong, match="The message and the instructions have") as refused:
+            say(alice, words(300), conversation.pk)
+        beside = room_beside(SITE, words(400), words(400))
+        assert refused.value.details == {"tokens": BUDGET - beside + 300, "limit": BUDGET, "over": 300 - beside}
+
     def test_a_short_answer_leaves_more_room(self, alice):
         assert say(alice, words(900), options={"max_tokens": 10}).answer
 

@@ -132,6 +132,8 @@ def test_a_body_over_the_limit_is_refused(dora):
 def test_a_message_over_the_limit_is_refused(dora):
     path = f"/v1/conversations/{dora.conversation()}/messages"
     error = error_of(dora.post(path, {"content": "x" * (settings.MAX_MESSAGE_CHARACTERS + 1)}), 413, "content_too_long")
+    most = settings.MAX_MESSAGE_CHARACTERS
+    assert error["details"] == {"characters": most + 1, "limit": most, "over": 1}
     assert error["param"] == "content"
 
 
