@@ -21,6 +21,8 @@ WORKER_DRAIN_SECONDS = 3
 """At Ctrl-C somebody waits; what is not finished by then is continued at the next start."""
 MODEL_NICENESS = 5
 """A model takes every core it gets; the page goes first."""
+BACKGROUND_NICENESS = 10
+"""What Celery does has time; answers go first."""
 MODEL_SEATS = 2
 """Answers that a local model writes at once. Whoever comes then waits in the product's own queue, which is fair."""
 POSTGRESQL_SETTINGS = {
@@ -207,6 +209,7 @@ class Plan:
             environment=self.environment,
             is_ready=partial(self._reports_ready, "celery"),
             forget=self._forget_numbers,
+            niceness=BACKGROUND_NICENESS,
             grace_seconds=8,
         )
 
