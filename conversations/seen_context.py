@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-import structlog
+from django.db.models.functions import Left
 
 from conversations import queries
-from conversations.context.record import Record, UsedSummary
+from conversations.context.record import Record, UsedSummary, record_in
 from conversations.models import Generation, Memory, Message, Preference, Summary
 
-log = structlog.get_logger(__name__)
+_BEGINNING_CHARACTERS = 200
+"""So much of each message tells which one it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class SeenMessage:
     message_id: UUID
     role: str
     tokens: int | None
+    beginning: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class SeenContext:
 
 def seen_context(generation: Generation) -> SeenContext | None:
     """Return what the model saw; `None` where that was not kept, as for answers that no model has begun."""
-    record = _record_of(generation)
+    record = record_in(generation.context)
     if record is None:
         return None
     kept, dropped = _kept_and_dropped(generation, record)
@@ -78,16 +80,6 @@ def seen_context(generation: Generation) -> SeenContext | None:
     )
 
 
-def _record_of(generation: Generation) -> Record | None:
-    if generation.context is None:
-        return None
-    try:
-        return Record.read(generation.context)
-    except (KeyError, TypeError, ValueError) as error:
-        log.warning("record_unreadable", generation_id=str(generation.pk), error=type(error).__name__)
-        return None
-
-
 def _kept_and_dropped(generation: Generation, record: Record) -> tuple[list[UUID], list[UUID]]:
     """Return the ids of the path's messages that were in the prompt, and of those that were not."""
     path = queries.branch_ids(generation.conversation, generation.message.parent_id)
@@ -99,9 +91,11 @@ def _kept_and_dropped(generation: Generation, record: Record) -> tuple[list[UUID
 
 
 def _messages(ids: Sequence[UUID], tokenizer: str) -> tuple[SeenMessage, ...]:
+    beginning = Left("content", _BEGINNING_CHARACTERS)
     found = Message.objects.filter(pk__in=ids).exclude(content="")
-    rows = {each: (role, counts) for each, role, counts in found.values_list("id", "role", "token_counts")}
-    return tuple(SeenMessage(each, rows[each][0], rows[each][1].get(tokenizer)) for each in ids if each in rows)
+    rows = {row[0]: row[1:] for row in found.values_list("id", "role", "token_counts", beginning)}
+    told = ((each, *rows[each]) for each in ids if each in rows)
+    return tuple(SeenMessage(each, role, counts.get(tokenizer), text) for each, role, counts, text in told)
 
 
 def _standing_instructions(generation: Generation) -> str:

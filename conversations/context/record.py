@@ -4,6 +4,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 from uuid import UUID
 
+import structlog
+
+log = structlog.get_logger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class UsedMemory:
@@ -78,3 +82,14 @@ class Record:
                 "summary": UsedSummary(**summary | {"summary_id": UUID(summary["summary_id"])}) if summary else None,
             }
         )
+
+
+def record_in(stored: dict[str, Any] | None) -> Record | None:
+    """Return the record that was stored; `None` for none, and for what a newer version may have written instead."""
+    if stored is None:
+        return None
+    try:
+        return Record.read(stored)
+    except (KeyError, TypeError, ValueError) as error:
+        log.warning("record_unreadable", error=type(error).__name__)
+        return None

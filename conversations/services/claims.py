@@ -4,16 +4,13 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-import structlog
 from django.conf import settings
 from django.db import connection
 
 from conversations.context.material import Remembered, Said
-from conversations.context.record import Record
+from conversations.context.record import record_in
 from conversations.services.attempts import Attempt
 from conversations.services.reading import Opening
-
-log = structlog.get_logger(__name__)
 
 _MOST_STEPS = 16
 """How far above the question a record is looked for: as many answers in a row may have failed before they had one."""
@@ -106,14 +103,5 @@ def _opening(row: dict[str, Any]) -> Opening:
         user_instructions=row["user_instructions"],
         instructions=row["instructions"],
         memories=tuple(Remembered(UUID(memory_id), content) for memory_id, content in reversed(newest)),
-        previous=_record(row["previous"]),
+        previous=record_in(orjson.loads(row["previous"] or "null")),
     )
-
-
-def _record(stored: str | None) -> Record | None:
-    """Return the record, if it can be read: a newer version may have written another kind."""
-    try:
-        return Record.read(orjson.loads(stored)) if stored else None
-    except (KeyError, TypeError, ValueError) as error:
-        log.warning("record_unreadable", error=type(error).__name__)
-        return None

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from conversations import queries
-from conversations.context.record import Record
+from conversations.context.record import Record, record_in
 from conversations.exceptions import GenerationInProgress, InvalidRequest, NotFound
 from conversations.models import Conversation, Generation, Message, Summary
 from conversations.services.conversations import MOST_TITLE_CHARACTERS, tell_changed
@@ -158,9 +158,10 @@ def _translated(
     stored: dict[str, Any] | None, ids: Mapping[UUID, UUID], summary_ids: Mapping[UUID, UUID]
 ) -> str | None:
     """Return a record with the copies' ids; `None` for one that cannot be read, or names what was not copied."""
+    record = record_in(stored)
     try:
-        return orjson.dumps(_with_new_ids(Record.read(stored or {}), ids, summary_ids).as_json()).decode()
-    except (KeyError, TypeError, ValueError):
+        return orjson.dumps(_with_new_ids(record, ids, summary_ids).as_json()).decode() if record else None
+    except KeyError:
         return None
 
 

@@ -10,7 +10,7 @@ from django.db.models import F
 
 from conversations.context import epochs, restating
 from conversations.context.epochs import Measured
-from conversations.context.record import Record
+from conversations.context.record import Record, record_in
 from conversations.context.summaries import prompt_for_points, prompt_to_condense
 from conversations.models import Conversation, Errand, Generation, Message, Summary
 from conversations.models_on_offer import background_alias, window_tokens
@@ -63,7 +63,7 @@ class Epoch:
 
 def ask_for_summary(generation: Generation) -> Errand | None:
     """Have the next epoch written if one is due after this answer; return its errand, `None` where none is new."""
-    record = Record.read(generation.context) if generation.context else None
+    record = record_in(generation.context)
     if record is None or record.budget_tokens is None:
         return None
     uncovered = read_uncovered(

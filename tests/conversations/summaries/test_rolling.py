@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from conversations.models import Conversation, Errand, Message
+from conversations.models import Conversation, Errand, Generation, Message
 from conversations.services import background, conversations, summaries
 from tests.conversations.summaries.talks import MARK, StoredTalk, restate, write
 
@@ -46,6 +46,13 @@ def test_without_summaries_the_same_facts_are_lost():
     talk.chat(54)
     talk.ask("What do you know of us?")
     assert not any(fact in talk.shown for fact in FACTS[1:])
+
+
+def test_an_answer_whose_record_cannot_be_read_is_looked_after_all_the_same():
+    answer = StoredTalk().ask("What is rice?")
+    Generation.objects.filter(pk=answer.pk).update(context={"tokenizer": "of a newer version"})
+    background.look_after(answer.pk)
+    assert list(Errand.objects.values_list("kind", flat=True)) == ["title"]
 
 
 def test_originals_stay():
