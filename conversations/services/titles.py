@@ -4,6 +4,7 @@ from django.db import transaction
 
 from conversations.broadcasts import broadcast_soon
 from conversations.context.titles import prompt_for_title, title_from
+from conversations.exchanges import exchange_of
 from conversations.models import Conversation, Errand, Generation, Message
 from conversations.services import errands
 
@@ -18,19 +19,20 @@ def ask_for_title(generation: Generation) -> Errand | None:
         return None
     if Errand.objects.filter(kind=Errand.Kind.TITLE, conversation=conversation).exists():
         return None
-    question = _question_of(generation.message)
+    question, answer = _exchange_of(generation.message)
     return errands.request(
         Errand.Kind.TITLE,
         conversation=conversation,
         message_id=generation.pk,
-        prompt=prompt_for_title(question, generation.message.content),
+        prompt=prompt_for_title(question, answer),
         max_tokens=_MOST_TOKENS,
     )
 
 
 def settle(errand: Errand) -> bool:
     """Name the conversation. Whatever the model wrote, some title comes of it."""
-    title = title_from(errand.text, _question_of(errand.message))
+    question, _ = _exchange_of(errand.message)
+    title = title_from(errand.text, question)
     unnamed = Conversation.objects.filter(pk=errand.conversation_id, is_title_chosen=False).exclude(title=title)
     if unnamed.update(title=title):
         user_id, conversation_id = errand.user_id, errand.conversation_id
@@ -40,5 +42,9 @@ def settle(errand: Errand) -> bool:
     return True
 
 
-def _question_of(answer: Message) -> str:
-    return answer.parent.content if answer.parent else ""
+def _exchange_of(answer: Message) -> tuple[str, str]:
+    """Return what was asked and what was answered, from its beginning where that was cut off and has gone on."""
+    exchange = exchange_of(answer)
+    asked = [message.content for message in exchange if message.role == Message.Role.USER]
+    answered = [message.content for message in exchange if message.role == Message.Role.ASSISTANT]
+    return "".join(asked), "".join(answered)

@@ -9,7 +9,7 @@ from django.db import connection
 from django.utils import timezone
 
 from conversations import tasks
-from conversations.models import Conversation, Errand
+from conversations.models import Conversation, Errand, Generation, Message
 from conversations.services import background, conversations, errands
 from foundation.redis import shared_client
 from tests.conversations.background.asking import (
@@ -20,6 +20,7 @@ from tests.conversations.background.asking import (
     read_title,
     written_errand,
 )
+from tests.inference.core.factories import answer_to
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_other_worker")]
 
@@ -51,6 +52,19 @@ def test_the_first_complete_answer_asks_for_a_title():
     last = errand.prompt[-1][1]
     assert QUESTION in last
     assert "Rinse it first." in last
+
+
+def test_an_answer_that_went_on_after_a_stop_is_named_by_its_question():
+    stopped = make_answer(status="cancelled", content="First the rice ")
+    going_on = answer_to(stopped.message)
+    Message.objects.filter(pk=going_on.pk).update(status="complete", content="is rinsed.")
+    Generation.objects.filter(pk=going_on.pk).update(status="complete", finished_at=timezone.now())
+    background.look_after(going_on.pk)
+    (errand,) = title_errands(stopped.conversation)
+    assert f"User: {QUESTION}\n\nAssistant: First the rice is rinsed." in errand.prompt[-1][1]
+    assert errands.finish(errands.claim(errand.pk), "")
+    background.settle(errand.pk)
+    assert read_title(stopped.conversation_id) == QUESTION
 
 
 def test_of_two_quick_answers_one_asks_whichever_is_looked_after_first():
