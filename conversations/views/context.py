@@ -16,5 +16,5 @@ from conversations.views.access import SignedInRequest, signed_in
 def what_the_model_saw(request: SignedInRequest, generation_id: UUID) -> HttpResponse:
     """Show the parts of the prompt that one answer was written to."""
     generation = queries.generation_of(request.user.id, generation_id)
-    context = {"generation": generation, "seen": seen_context(generation)}
+    context = {"generation": generation, "seen": seen_context(generation), "links_messages": True}
     return render(request, "conversations/context.html", context)

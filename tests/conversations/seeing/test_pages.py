@@ -5,6 +5,7 @@ import re
 import pytest
 from django.test import Client
 
+from conversations.models import Message, Preference
 from tests.accounts.factories import make_user
 
 pytestmark = pytest.mark.django_db
@@ -21,6 +22,24 @@ def test_an_answer_leads_to_what_its_model_saw(browser, trimmed):
     assert re.search(r"120 tokens of the 150", page.text)
     assert "6 were read; 8 older ones were left out." in page.text
     assert f"/c/{trimmed[15].conversation_id}#m-{trimmed[15].id}" in page.text
+
+
+def test_a_message_is_told_by_its_beginning_and_leads_to_it(browser, trimmed):
+    Message.objects.filter(pk=trimmed[10].pk).update(content="Which tent? " + "It rains. " * 100)
+    page = browser.get(f"/g/{trimmed[15].id}/context").text
+    link = re.search(rf'href="/c/{trimmed[10].conversation_id}#m-{trimmed[10].id}">(.*?)</a>', page)
+    assert link[1].startswith("Which tent? It rains.")
+    assert len(link[1]) <= 80
+
+
+def test_what_the_server_counted_is_told_rather_than_what_the_prompt_had_at_most(browser, trimmed):
+    Message.objects.filter(pk=trimmed[15].pk).update(tokens_in=97)
+    assert re.search(r"97 tokens of the 150", browser.get(f"/g/{trimmed[15].id}/context").text)
+
+
+def test_instructions_that_were_taken_back_are_said_to_be_gone(browser, trimmed):
+    Preference.objects.update(instructions="")
+    assert "They have been taken back." in browser.get(f"/g/{trimmed[15].id}/context").text
 
 
 def test_texts_are_shown_as_text(browser, trimmed):
