@@ -16,7 +16,7 @@ stored message's `content`.
 | `queued` | `position, deadline, expected_wait_seconds` (null where not known); only when it waits |
 | `token` | `text` |
 | `reasoning` | `text`; from models that think aloud |
-| `notice` | `code, message`; codes: `output_shortened`, `tools_disabled`, `fallback_model` (much is asked), `context_trimmed`, `resumed`, `resumed_on_another_replica` |
+| `notice` | `code, message`; codes: `output_shortened`, `tools_disabled`, `fallback_model` (much is asked), `memory_saved`, `memory_known`, `memory_full`, `memory_too_long` (what the message asks to remember), `context_trimmed`, `resumed`, `resumed_on_another_replica` |
 | `error` | `code, message, retryable` |
 | `done` | `message_id, finish_reason (stop, length, cancelled, blocked, error), usage {in, cached, out}`; always last, sent once the answer is stored |
 """  # noqa: E501 — a table's row is one line
