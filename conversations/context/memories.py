@@ -64,7 +64,7 @@ _JAPANESE_REQUEST = re.compile("覚えて|記憶して")
 _JAPANESE_END = re.compile(
     r"(?P<fact>.+?)(?:という)?(?:と|って|ことを?)(?:ずっと|ちゃんと|必ず)?"
     r"(?:覚えておいて|記憶しておいて|(?:覚えて|記憶して)(?=ください|下さい|ほしい|欲しい|ね))"
-    r"(?:ください|下さい|ほしい|欲しい|ね)*[。！!.]?"
+    r"(?:ください|下さい|ほしい|欲しい|ね)*(?:[。！!.]?|、.+[？?])"
 )
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’»)\]]*(?=\s|$)|[。！？]")
 _NO_END = re.compile(r"(?:\b(?:[^\W\d_]|[Dd]r|Mrs?|Ms|St|Prof|vs|approx|ca|etc|bzw|Nr|No|e\.g|i\.e|z\.B|d\.h))\.$")
@@ -74,6 +74,34 @@ _PLEASE_AT_END = re.compile(
     re.IGNORECASE,
 )
 _ABOUT_THE_WRITER = re.compile(_FIRST_PERSON + r"|我|咱|私|僕|俺", re.IGNORECASE)
+_SUBJECT = (
+    r"(?:(?:I|we)\b(?!['’]d\b|\s+(?:was|were|had|did|went|saw|met|got|\w+ed)\b)"
+    r"|(?:ich|wir|je|nous|yo|soy|tengo|vivo|nosotros|io|sono|ho|noi|eu|sou|tenho|moro|nós|ik|wij|я|мы|у меня)\b|j['’]"
+    r"|我|咱|(?:my|our|mein\w*|unser\w*|mon|ma|mes|notre|nos|mi|mis|nuestr\w+|il mio|la mia|i miei|le mie|nostr\w|meus?"
+    r"|minhas?|noss\w+|mijn|onze?)\b[^,;]*(?:['’]s|\b(?:is|are|has|have|ist|sind|hat|haben|est|sont|es|son|tiene|è|ha|é"
+    r"|são|tem|heeft|zijn))\b)"
+)
+_STATEMENT = re.compile(_SUBJECT, re.IGNORECASE)
+_OKAY = re.compile(
+    r"(?:[,，;]\s*|\s)(?:ok|okay|alright|all right|please|(?:will|would|can|could) you(?: please)?|bitte"
+    r"|in ordnung|d['’]accord|s['’]il (?:te|vous) pla[iî]t|vale|de acuerdo|por favor|va bene|per favore|tá bem|oké|alsjeblieft"
+    r"|хорошо|ладно|пожалуйста|好吗|好嗎|可以吗|可以嗎|行吗|好不好)\s*[?？]$",
+    re.IGNORECASE,
+)
+_ASKED_BESIDES = re.compile(
+    r"(?:[,;]|\s[-–—])\s*(?:(?:and|so|now|then|und|also|dann|et|alors|e|allora|então|en|dus|dan|и)\s+)?"
+    r"(?:¿.|(?:what|how|why)(?:['’]\w+)?\s+\w+(?=\s)"
+    r"|(?:can|could|would|will|shall|should|is|are|am|do|does|may|might|have)\s+(?:I|you|we|it|he|she|they|there|this|that"
+    r"|my|our|the|an?)\s+(?!(?:still\s+)?remember\b)\w"
+    r"|(?:was|wie|warum|wieso|welche[mnrs]?|(?:kann|soll|darf|muss|könnte)\s+(?:ich|man)|kannst\s+du|gibt\s+es)\s+\w"
+    r"|(?:qu['’]est-ce|est-ce|que\s+(?:puis|peux|dois|faire|me)|quel\w*|comment|pourquoi|puis-je|peux-tu|pouvez-vous)\W*\w"
+    r"|(?:che\s+)?cosa\s+\w|(?:quali?|perché|posso|puoi)\s+\w"
+    r"|(?:o\s+que|quais|qual|por\s+que|posso|podes|pode)\s+\w"
+    r"|(?:wat|hoe|waarom|welke?|(?:kan|mag|moet)\s+ik|kun\s+je)\s+\w"
+    r"|(?:что\s+(?:мне|можно|я|ты|приготовить|посоветуешь)|как(?:ой|ая|ое|ие)?|почему|можно\s+ли|могу\s+ли|можешь)\s+\w)"
+    r"|，(?=[^，]*(?:什么|什麼|怎么|怎麼|哪|吗|嗎|呢|多少|几|幾|谁|誰))(?!(?:对|對|是|记得|記得|没错)[吗嗎])",
+    re.IGNORECASE,
+)
 _IDEOGRAPHS = re.compile(r"[぀-ヿ㐀-鿿]")
 
 
@@ -81,10 +109,11 @@ def fact_to_remember(text: str) -> str | None:
     """Return the fact that a message asks to have remembered, on one line; `None` where it asks for no such thing.
 
     Only a request at the very beginning counts: what is asked later, quoted, or stands in code may be somebody else's.
-    One sentence is taken; after a colon also those that follow about the writer. A question is no request ("remember
-    that time?"), nor is reminiscing ("remember that I told you …"), nor a task: nothing here would remind anybody to
-    buy milk, but "remember to always answer in metric units" holds for every answer. Where it is doubtful, nothing is
-    found: whoever misses a memory says it again, but a wrong one is in every prompt.
+    One sentence is taken, without a question that it ends in ("I'm vegan, what can I cook?"); after a colon also those
+    that follow about the writer. What is nothing but a question is no request ("remember that time?"), nor is
+    reminiscing ("remember that I told you …"), nor a task: nothing here would remind anybody to buy milk, but "remember
+    to always answer in metric units" holds for every answer. Where it is doubtful, nothing is found: whoever misses a
+    memory says it again, but a wrong one is in every prompt.
     """
     beginning = text[:_MOST_CHARACTERS].strip()
     for request in _REQUESTS:
@@ -101,6 +130,7 @@ def _fact_before_its_request(text: str) -> str | None:
 def _fact(request: re.Match[str], rest: str) -> str | None:
     groups = request.groupdict()
     first, *others = _sentences(rest) or [""]
+    first = _stated(first)
     if groups.get("asks"):
         first = _QUESTION.sub("", first)
     if _QUESTION.search(first) or not _says_something(first):
@@ -111,6 +141,14 @@ def _fact(request: re.Match[str], rest: str) -> str | None:
             break
         taken.append(sentence)
     return _PLEASE_AT_END.sub("", " ".join(" ".join(taken).split()))
+
+
+def _stated(sentence: str) -> str:
+    """Return what a question's beginning states about the writer; where it states nothing, all of it."""
+    if not _QUESTION.search(sentence) or not _STATEMENT.match(sentence):
+        return sentence
+    asked = _ASKED_BESIDES.search(sentence) or _OKAY.search(sentence)
+    return sentence[: asked.start()] if asked else sentence
 
 
 def _sentences(text: str) -> list[str]:
