@@ -32,7 +32,7 @@ from inference.token_stream import StreamedEvent
 
 _COUNT_SECONDS = 2.0
 _RESUMED = ("resumed_on_another_replica", "The model server was interrupted; the answer goes on.")
-_TRIMMED = ("context_trimmed", "The conversation is longer than the model can read; its beginning was left out.")
+_TRIMMED = ("context_trimmed", "The conversation is longer than the model can read; older messages were left out.")
 
 
 @dataclass(slots=True)
