@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import regex
 
 from conversations.context.material import Said
+from conversations.context.refusals import is_apology, is_refusal
 from conversations.context.thoughts import without_thoughts
 from foundation.text import made_storable, truncated
 from inference.messages import ChatMessage
@@ -33,12 +34,6 @@ _INVISIBLE = regex.compile(r"[\s\p{Cc}\u202a-\u202e\u2066-\u2069]+")
 _BULLET = regex.compile(r"^(?:[-*+•‣◦·\u2013\u2014]|\(?\d{1,3}[.)、])\s*(?=\S)")
 _FENCE = regex.compile(r"^(?:```|~~~|<<<|>>>)")
 _EMPTY = regex.compile(r"^[\p{P}\s=~|+<>^`$]*$")
-_REFUSAL = regex.compile(
-    r"^(?:i['\u2019]?m (?:really )?sorry|i am sorry|sorry[,.]|i (?:cannot|can['\u2019]?t|am unable|won['\u2019]?t)|"
-    r"as an ai\b|es tut mir leid|je suis désolée?|lo siento|mi dispiace|desculpe|извините|"
-    r"抱歉|对不起|對不起|申し訳|죄송)",
-    regex.IGNORECASE,
-)
 _STUTTER = regex.compile(r"(\S.{0,60}?)(?:\s*\1){7,}")
 
 
@@ -65,7 +60,7 @@ def points_from(text: str) -> str | None:
     Thoughts, fences, introductions and repetitions are left out; nothing, a refusal, a loop and an essay are refused.
     """
     lines = _lines(without_thoughts(_SPECIAL_TOKEN.sub("", made_storable(text))))
-    said = [line for line in lines if not _REFUSAL.match(line) and not _STUTTER.search(line)]
+    said = [line for line in lines if not is_apology(line) and not _STUTTER.search(line)]
     points = list({line.casefold(): line for line in reversed(said)}.values())[::-1]
     is_loop = len(said) >= _ROUNDS_OF_A_LOOP * max(2, len(points))
     bounded = "\n".join(f"- {truncated(point, _MOST_POINT_CHARACTERS)}" for point in points)
@@ -75,11 +70,11 @@ def points_from(text: str) -> str | None:
 
 
 def _lines(text: str) -> list[str]:
-    """Return the bullet points of a text; of one that has none, its lines but for introductions."""
+    """Return the bullet points of a text; of one that has none, its lines but for introductions and refusals."""
     stripped = [_INVISIBLE.sub(" ", line).strip().lstrip("#").strip() for line in text.split("\n")]
     lines = [line for line in stripped if not _EMPTY.match(line) and not _FENCE.match(line)]
     bulleted = [_BULLET.sub("", line) for line in lines if _BULLET.match(line)]
-    return bulleted or [line for line in lines if not line.endswith((":", "\uff1a"))]
+    return bulleted or [line for line in lines if not line.endswith((":", "\uff1a")) and not is_refusal(line)]
 
 
 def _told(messages: Sequence[Said], most_bytes: int) -> str:

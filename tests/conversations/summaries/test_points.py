@@ -23,7 +23,9 @@ from conversations.context.summaries import MOST_POINTS_BYTES, points_from
         (" \n---\n***\n- \n", None),
         ("I'm sorry, but I can't help with that.", None),
         ("抱歉,我无法总结。", None),
-        ("- I cannot do that\n- Ada has 2 dogs", "- Ada has 2 dogs"),
+        ("I cannot do that.", None),
+        ("- I'm sorry, I cannot do that\n- Ada has 2 dogs", "- Ada has 2 dogs"),
+        ("- I can't eat nuts\n- Unfortunately only on 14 May", "- I can't eat nuts\n- Unfortunately only on 14 May"),
         ("- no no no no no no no no no no no no", None),
     ],
 )
