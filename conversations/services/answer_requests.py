@@ -12,6 +12,7 @@ from accounts.models import User
 from accounts.quotas import RequestAllowance
 from conversations import queries
 from conversations.broadcasts import broadcast_soon
+from conversations.context.titles import first_words
 from conversations.exceptions import NotFound
 from conversations.exchanges import question_id_of
 from conversations.models import Conversation, Generation, Message
@@ -19,7 +20,6 @@ from conversations.services import generations, idempotency
 from conversations.services.admission import Admission, admit, deadline_after, leave
 from foundation.ids import new_id
 from foundation.statements import change, insertion, write_together
-from foundation.text import truncated
 from inference.jobs import Job, estimated_tokens
 from inference.overload import FALLBACK_MODEL
 
@@ -161,7 +161,7 @@ def _store(follows: Message, answer: Message, generation: Generation) -> None:
     """Write all of it in one statement, and show this branch. The question is its title where there is none."""
     conversation = answer.conversation
     if not conversation.title and follows.role == Message.Role.USER:
-        conversation.title = truncated(" ".join(follows.content.split()), _TITLE_CHARACTERS)
+        conversation.title = first_words(follows.content, _TITLE_CHARACTERS)
     conversation.active_message = answer
     conversation.updated_at = answer.created_at
     new_messages = [follows, answer] if follows._state.adding else [answer]
