@@ -84,8 +84,8 @@ _SUBJECT = (
 _STATEMENT = re.compile(_SUBJECT, re.IGNORECASE)
 _OKAY = re.compile(
     r"(?:[,，;]\s*|\s)(?:ok|okay|alright|all right|please|(?:will|would|can|could) you(?: please)?|bitte"
-    r"|in ordnung|d['’]accord|s['’]il (?:te|vous) pla[iî]t|vale|de acuerdo|por favor|va bene|per favore|tá bem|oké|alsjeblieft"
-    r"|хорошо|ладно|пожалуйста|好吗|好嗎|可以吗|可以嗎|行吗|好不好)\s*[?？]$",
+    r"|in ordnung|d['’]accord|s['’]il (?:te|vous) pla[iî]t|vale|de acuerdo|por favor|va bene|per favore|tá bem|oké"
+    r"|alsjeblieft|хорошо|ладно|пожалуйста|好吗|好嗎|可以吗|可以嗎|行吗|好不好)\s*[?？]$",
     re.IGNORECASE,
 )
 _ASKED_BESIDES = re.compile(
