@@ -9,7 +9,7 @@ from conversations.models import Conversation, Errand, Generation, Summary
 from conversations.services import background, conversations, errands, summaries
 from tests.conversations.summaries.talks import StoredTalk
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_other_worker")]
 
 
 def thrice(run, *arguments):

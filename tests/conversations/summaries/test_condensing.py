@@ -9,7 +9,7 @@ from conversations.context.restating import tokens_of
 from conversations.models import Errand
 from tests.conversations.summaries.talks import StoredTalk, restate
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_other_worker")]
 
 WORDS = ["boat", "bike", "tent", "lamp", "rope", "soap", "bread", "juice", "knife", "towel", "jacket", "ticket"]
 

@@ -8,7 +8,7 @@ from conversations.models import Conversation, Errand, Generation, Message
 from conversations.services import background, conversations, summaries
 from tests.conversations.summaries.talks import MARK, StoredTalk, restate, write
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_other_worker")]
 
 FACTS = [
     "fact: my name is Elodie Marchetti",
