@@ -61,7 +61,8 @@ async def _store_counts(answer: Answer, counter: TokenCounter, newest: tuple[Sai
             if counter.is_exact:
                 counts |= {said.message_id: number for said, number in zip(uncounted, numbers, strict=True)}
         if counts:
-            await in_database(token_counts.store, counts, counter.name)
+            conversation_id = answer.reply.attempt.conversation_id
+            await in_database(token_counts.store, counts, counter.name, conversation_id=conversation_id)
     except (ModelServerError, TimeoutError, *DATABASE_UNREACHABLE) as error:
         log.warning("counts_not_stored", error=type(error).__name__)
     return counts

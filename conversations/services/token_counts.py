@@ -6,12 +6,14 @@ from uuid import UUID
 
 from django.db import connection
 
-# Rows are locked in the order of their ids, so that two that store counts of the same messages do not wait for each
-# other. A count that is there is not written again.
+# The conversation is locked first, as by whoever deletes it, and messages in the order of their ids: so none that lock
+# several wait for each other. A count that is there is not written again.
 _STORE = """
-WITH counted AS (
+WITH conversation AS (
+  SELECT id FROM conversations_conversation WHERE id = %(conversation_id)s FOR KEY SHARE
+), counted AS (
   SELECT message.id, given.tokens
-  FROM conversations_message message
+  FROM conversation JOIN conversations_message message ON message.conversation_id = conversation.id
   JOIN unnest(%(ids)s::uuid[], %(tokens)s::int[]) AS given (id, tokens) ON given.id = message.id
   WHERE message.token_counts -> %(tokenizer)s IS DISTINCT FROM to_jsonb(given.tokens)
   ORDER BY message.id
@@ -24,10 +26,15 @@ WHERE message.id = counted.id
 """
 
 
-def store(counts: Mapping[UUID, int], tokenizer: str) -> None:
-    """Keep the messages' counts beside those of other tokenizers. Messages that were deleted are left alone."""
+def store(counts: Mapping[UUID, int], tokenizer: str, *, conversation_id: UUID) -> None:
+    """Keep counts of a conversation's messages beside those of other tokenizers. What was deleted is left alone."""
     if not counts:
         return
-    parameters: dict[str, Any] = {"ids": list(counts), "tokens": list(counts.values()), "tokenizer": tokenizer}
+    parameters: dict[str, Any] = {
+        "conversation_id": conversation_id,
+        "ids": list(counts),
+        "tokens": list(counts.values()),
+        "tokenizer": tokenizer,
+    }
     with connection.cursor() as cursor:
         cursor.execute(_STORE, parameters)
