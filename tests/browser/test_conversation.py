@@ -59,6 +59,21 @@ async def test_send_becomes_stop_in_place_and_back(alice):
     await page.wait_for_selector("button[aria-label=Send]")
 
 
+async def test_a_link_to_a_message_scrolls_the_conversation_and_never_the_page(alice):
+    page = await alice.open()
+    await send(page, directed("Tell me a lot.", text=LONG.replace(". ", ".\n\n"), token_ms=1))
+    await answered(page)
+    await send(page, "And now?")
+    await page.wait_for_selector(".message:nth-child(4) chat-answer[data-status=complete]")
+    _, answer, *_ = await alice.stored(conversation_id_of(page))
+    await alice.visit(page, f"/c/{conversation_id_of(page)}#m-{answer['message_id']}")
+    assert await page.evaluate("document.documentElement.scrollHeight - innerHeight") == 0
+    top_bar = await page.locator(".top-bar").bounding_box()
+    linked = await page.locator(f"#m-{answer['message_id']}").bounding_box()
+    assert top_bar["y"] == 0
+    assert top_bar["height"] - 1 <= linked["y"] < 400
+
+
 async def test_two_tabs_of_one_person_show_the_same_live(alice):
     first = await alice.open()
     await send(first, directed("Hello", text="The first answer."))
