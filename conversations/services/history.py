@@ -39,7 +39,8 @@ WITH RECURSIVE tail AS (
   SELECT 'tail' AS part, id, depth FROM tail UNION ALL SELECT 'head', id, depth FROM head
 )
 SELECT found.part, found.depth, message.id, message.parent_id, message.role, message.content, message.token_counts
-FROM found JOIN conversations_message message ON message.id = found.id
+FROM found JOIN conversations_message message
+ON message.id = found.id AND message.conversation_id = %(conversation_id)s
 UNION ALL (
   SELECT 'summary', epoch, id, covers_up_to_id, '', text, '{}' FROM conversations_summary
   WHERE conversation_id = %(conversation_id)s
@@ -62,7 +63,7 @@ _NONE = UUID(int=0)
 
 _SOME = """
 SELECT 'head', array_position(%(ids)s::uuid[], id), id, parent_id, role, content, token_counts
-FROM conversations_message WHERE id = ANY(%(ids)s::uuid[])
+FROM conversations_message WHERE id = ANY(%(ids)s::uuid[]) AND conversation_id = %(conversation_id)s
 """
 
 
@@ -157,7 +158,7 @@ def _read_beginning(conversation_id: UUID, tail: list[_Row]) -> tuple[list[_Row]
         return [], None
     # Ids are made of the few that are needed: of all of them that would take longer than the rest.
     first = [UUID(bytes=each) for each in above[-_MOST_HEAD_MESSAGES:]]
-    head = _first_exchange(_rows(_SOME, {"ids": first}))
+    head = _first_exchange(_rows(_SOME, {"ids": first, "conversation_id": conversation_id}))
     return head, len(above) - len(head)
 
 

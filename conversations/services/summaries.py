@@ -153,7 +153,7 @@ def _most_prompt_bytes(notes_tokens: int) -> int:
 
 
 def _request(conversation: Conversation, epoch: Epoch, before: Summary | None) -> Errand | None:
-    said = read_said(epoch.messages)
+    said = read_said(conversation.pk, epoch.messages)
     most_bytes = _most_prompt_bytes(epoch.share_tokens if epoch.condenses else 0)
     if epoch.condenses and before:
         prompt, max_tokens = prompt_to_condense(said, before.text, most_bytes=most_bytes), epoch.share_tokens
@@ -170,7 +170,7 @@ def _request(conversation: Conversation, epoch: Epoch, before: Summary | None) -
 
 
 def _text_of(errand: Errand, epoch: Epoch, before: Summary | None) -> str | None:
-    said = read_said(epoch.messages)
+    said = read_said(errand.conversation_id, epoch.messages)
     if epoch.condenses and before:
         return restating.condensed(before.text, errand.text, said, share_tokens=epoch.share_tokens)
     return restating.continued(before.text if before else "", errand.text, said)

@@ -60,7 +60,8 @@ def read_uncovered(*, conversation_id: UUID, tip: UUID, tokenizer: str) -> Uncov
     return Uncovered(messages, before)
 
 
-def read_said(message_ids: Collection[UUID]) -> list[Said]:
+def read_said(conversation_id: UUID, message_ids: Collection[UUID]) -> list[Said]:
     """Return what those of the messages say that there are, in their order along the path."""
-    found = Message.objects.filter(pk__in=message_ids).order_by("id").values_list("id", "role", "content")
-    return [Said(message_id, "user" if role == "user" else "assistant", content) for message_id, role, content in found]
+    found = Message.objects.filter(pk__in=message_ids, conversation=conversation_id).order_by("id")
+    rows = found.values_list("id", "role", "content")
+    return [Said(message_id, "user" if role == "user" else "assistant", content) for message_id, role, content in rows]
