@@ -3,13 +3,15 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, timedelta
+from itertools import chain
 from uuid import UUID
 
-from django.db.models import prefetch_related_objects
+from django.db.models import Q, prefetch_related_objects
 from django.utils.safestring import SafeString
 
 from conversations.markdown import render
 from conversations.models import Conversation, Generation, Memory, Message
+from conversations.services.admission import NOTICES
 from foundation.pages import Page
 from inference.positions import Position
 
@@ -25,6 +27,7 @@ class ShownMessage:
     """One row of a conversation. `html` is the answer's Markdown; a user's message is shown as it was written.
 
     An answer that was cut off and continued is one row: that of its last message, with the text of all of them.
+    `notices` are what its reader was told of it when it was asked for; of one under way the script tells.
     """
 
     message: Message
@@ -33,7 +36,16 @@ class ShownMessage:
     html: SafeString | None
     event_id: int
     error: str
+    notices: tuple[str, ...]
     is_last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What is said below an answer."""
+
+    error: str = ""
+    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +78,9 @@ class ShownMemory:
 
 def shown_messages(messages: Sequence[Message]) -> list[ShownMessage]:
     """Return the rows of a branch, oldest first."""
-    errors = _errors_of(messages)
+    told = _told_of(messages)
     rows = _rows(messages)
-    return [_shown(parts, errors.get(parts[-1].id, ""), is_last=parts is rows[-1]) for parts in rows]
+    return [_shown(parts, [told.get(part.id, _Told()) for part in parts], is_last=parts is rows[-1]) for parts in rows]
 
 
 def _rows(messages: Iterable[Message]) -> list[list[Message]]:
@@ -83,7 +95,7 @@ def _rows(messages: Iterable[Message]) -> list[list[Message]]:
     return rows
 
 
-def _shown(parts: Sequence[Message], error: str, *, is_last: bool) -> ShownMessage:
+def _shown(parts: Sequence[Message], told: Sequence[_Told], *, is_last: bool) -> ShownMessage:
     message, text = parts[-1], "".join(part.content for part in parts)
     return ShownMessage(
         message,
@@ -91,17 +103,19 @@ def _shown(parts: Sequence[Message], error: str, *, is_last: bool) -> ShownMessa
         text,
         render(text) if message.role == Message.Role.ASSISTANT else None,
         Position.of_text(message.content).event_id,
-        error,
+        told[-1].error,
+        () if message.is_under_way else tuple(chain.from_iterable(each.notices for each in told)),
         is_last,
     )
 
 
-def _errors_of(messages: Iterable[Message]) -> dict[UUID, str]:
-    unhappy = (Message.Status.FAILED, Message.Status.BLOCKED)
-    ids = [message.id for message in messages if message.status in unhappy]
-    if not ids:
-        return {}
-    return dict(Generation.objects.filter(message_id__in=ids).values_list("message_id", "error_message"))
+def _told_of(messages: Iterable[Message]) -> dict[UUID, _Told]:
+    ids = [message.id for message in messages if message.role == Message.Role.ASSISTANT]
+    found = Generation.objects.filter(~Q(notices=[]) | ~Q(error_message=""), message_id__in=ids)
+    return {
+        message_id: _Told(error, tuple(NOTICES[code] for code in codes if code in NOTICES))
+        for message_id, error, codes in found.values_list("message_id", "error_message", "notices")
+    }
 
 
 def followed(generations: Sequence[Generation]) -> list[Followed]:

@@ -230,6 +230,16 @@ def test_a_stranger_finds_nothing_of_anybody_elses(alice):
     assert str(answer.conversation_id) not in stranger.get("/").text
 
 
+def test_a_finished_answer_tells_on_every_page_what_became_of_the_wish_to_remember(browser):
+    saved = "This will be remembered in other conversations too."
+    browser.post("/c/new/messages", {"content": "Remember that I am vegan."})
+    answer = Message.objects.get(role="assistant")
+    page = f"/c/{answer.conversation_id}"
+    assert saved not in browser.get(page).text, "the script tells it of an answer under way"
+    Message.objects.filter(pk=answer.pk).update(status="complete", content="I see.")
+    assert browser.get(page).text.count(saved) == 1
+
+
 def test_a_form_without_the_pages_token_is_refused(alice):
     client = Client(enforce_csrf_checks=True)
     client.force_login(alice)
@@ -244,7 +254,7 @@ def test_a_page_costs_few_queries_whatever_the_conversations_length(alice, brows
         role = "user" if number % 2 == 0 else "assistant"
         parent = Message.objects.create(conversation=answer.conversation, parent=parent, role=role, content="More")
     Conversation.objects.filter(pk=answer.conversation_id).update(active_message=parent)
-    with django_assert_max_num_queries(8):
+    with django_assert_max_num_queries(9):
         assert browser.get(f"/c/{answer.conversation_id}").status_code == 200
 
 
