@@ -6,6 +6,7 @@ from itertools import accumulate, pairwise
 from uuid import UUID
 
 from conversations.context.plan import HEAD_SHARE
+from conversations.context.record import Record
 from inference.messages import Role
 
 EPOCH_MESSAGES = 10
@@ -26,6 +27,16 @@ class Measured:
     role: Role
     tokens: int
     shown_bytes: int
+
+
+def is_long(record: Record | None, tokens: int) -> bool:
+    """Whether an epoch may be due after an answer, by what its model saw and how many tokens that and the answer have.
+
+    It never says no where `next_epoch` would find one, and costs nothing.
+    """
+    if record is None or record.budget_tokens is None:
+        return False
+    return record.tail_from is not None or tokens * 100 > record.budget_tokens * COMFORTABLE_PERCENT
 
 
 def summary_share(budget_tokens: int) -> int:

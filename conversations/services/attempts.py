@@ -85,6 +85,8 @@ class Attempt:
     is_cancelled: bool
     is_background: bool
     is_overdue: bool
+    is_unnamed: bool
+    """Whether the conversation has neither a title of its user's nor one that a model was asked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,19 @@
 """What is done in the background once an answer has ended: who asks for errands, who settles them, what is swept."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from itertools import batched
 from uuid import UUID
 
 import structlog
 from django.db import connection, transaction
+from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
 
+from conversations.context.epochs import is_long
+from conversations.context.record import record_in
 from conversations.models import Conversation, Errand, Generation, Message
+from conversations.models.generation import GenerationQuerySet
 from conversations.services import errands, summaries, titles
 from conversations.services.errands import MOST_FAILURES
 from foundation.ids import earliest_id, made_at_seconds
@@ -125,11 +129,21 @@ def neglected() -> list[UUID]:
         finished_at__lt=now - timedelta(seconds=_MEANWHILE_SECONDS),
     )
     found: list[UUID] = []
-    for some in batched(ended.order_by("pk").values_list("pk", flat=True).iterator(), _SWEEP_COUNT, strict=False):
+    for some in batched(_of_use(ended), _SWEEP_COUNT, strict=False):
         found += _not_looked_after(some)
         if len(found) >= _MOST_NEGLECTED:
             break
     return found[:_MOST_NEGLECTED]
+
+
+def _of_use(ended: GenerationQuerySet) -> Iterator[UUID]:
+    """Give those answers, the oldest first, at which a look can be of use: as `ReplyWriter` tells of no others."""
+    errand = Errand.objects.filter(kind=Errand.Kind.TITLE, conversation=OuterRef("conversation"))
+    is_named = Q(conversation__is_title_chosen=True) | Q(conversation__temporary=True) | Exists(errand)
+    rows = ended.annotate(tokens=F("message__tokens_in") + F("message__tokens_out"), is_named=is_named).order_by("pk")
+    for pk, context, tokens, has_name in rows.values_list("pk", "context", "tokens", "is_named").iterator():
+        if not has_name or is_long(record_in(context), tokens or 0):
+            yield pk
 
 
 def _not_looked_after(generation_ids: Sequence[UUID]) -> list[UUID]:

@@ -39,6 +39,9 @@ SELECT claimed.attempt, claimed.user_id, claimed.conversation_id, claimed.model,
   claimed.cancel_requested_at IS NOT NULL AS is_cancelled, claimed.is_background,
   claimed.attempt = 1 AND claimed.deadline < now() AS is_overdue, claimed.first_token_at, answer.content AS text_so_far,
   last.id AS last_id, last.parent_id AS tip, last.role, last.content, last.token_counts,
+  NOT (conversation.is_title_chosen OR conversation.temporary OR EXISTS (
+    SELECT FROM conversations_errand errand WHERE errand.conversation_id = conversation.id AND errand.kind = 'title'
+  )) AS is_unnamed,
   conversation.temporary, conversation.context_version, conversation.instructions,
   COALESCE(preference.instructions, '') AS user_instructions,
   (SELECT context FROM above WHERE context IS NOT NULL ORDER BY steps LIMIT 1) AS previous,
@@ -87,6 +90,7 @@ def _attempt(generation_id: UUID, row: dict[str, Any]) -> Attempt:
         is_cancelled=row["is_cancelled"],
         is_background=row["is_background"],
         is_overdue=row["is_overdue"],
+        is_unnamed=row["is_unnamed"],
     )
 
 

@@ -10,6 +10,7 @@ import structlog
 from django.conf import settings
 
 from conversations.broadcasts import broadcast
+from conversations.context.epochs import is_long
 from conversations.context.material import Material
 from conversations.exceptions import ContentTooLong
 from conversations.models import Message
@@ -39,7 +40,7 @@ from inference.token_stream import Fenced
 log = structlog.get_logger(__name__)
 
 type TellEnded = Callable[[UUID], Awaitable[None]]
-"""Tells whoever looks after complete answers of one more. It does not raise."""
+"""Tells whoever looks after complete answers of one that may give rise to a title or a summary. It does not raise."""
 
 _RETRY_SECONDS = 0.5
 _DRAIN_SECONDS = 2.0
@@ -108,8 +109,11 @@ class ReplyWriter:
         """Do what nobody waits for: keep what later answers need, and have others do theirs."""
         await answer.keep(outcome)
         await keep_for_the_next_turn(answer, outcome, self.contexts)
-        if self.tell_ended is not None and outcome.status == Message.Status.COMPLETE:
-            await self.tell_ended(answer.reply.attempt.generation_id)
+        attempt = answer.reply.attempt
+        is_complete = outcome.status == Message.Status.COMPLETE
+        is_of_use = attempt.is_unnamed or is_long(outcome.record, outcome.tokens_in + outcome.tokens_out)
+        if self.tell_ended is not None and is_complete and is_of_use:
+            await self.tell_ended(attempt.generation_id)
 
     async def _write(self, reply: LiveReply, answer: Answer) -> Outcome:
         """Write the answer. What goes wrong becomes an outcome too; only a stop passes through, as `Stopped`."""

@@ -9,6 +9,7 @@ from django.db import connection
 from django.utils import timezone
 
 from conversations import tasks
+from conversations.context.record import Record
 from conversations.models import Conversation, Errand, Generation, Message
 from conversations.services import background, conversations, errands
 from foundation.redis import shared_client
@@ -188,9 +189,24 @@ def test_answers_that_nobody_has_looked_after_are_found():
 
 
 def test_those_that_redis_has_forgotten_are_found_again_and_nothing_comes_of_it():
-    answer = make_answer(finished_at=timezone.now() - timedelta(minutes=5))
+    # A long one: of a short one nothing more can come once its conversation has been named.
+    long_one = record_json(budget_tokens=100, total_tokens=90)
+    answer = make_answer(finished_at=timezone.now() - timedelta(minutes=5), context=long_one)
+    Message.objects.filter(pk=answer.pk).update(tokens_in=90, tokens_out=5)
     background.look_after(answer.pk)
     shared_client().delete(*shared_client().keys("*looked-after*"))
     (found,) = background.neglected()
     background.look_after(found)
     assert len(title_errands(answer.conversation)) == 1
+
+
+def test_a_short_answer_of_a_named_conversation_is_not_looked_at():
+    answer = make_answer(
+        finished_at=timezone.now() - timedelta(minutes=5), context=record_json(budget_tokens=1000, total_tokens=90)
+    )
+    Conversation.objects.filter(pk=answer.conversation_id).update(is_title_chosen=True)
+    assert background.neglected() == []
+
+
+def record_json(**counts) -> dict:
+    return Record(tokenizer="t", is_exact=True, window_tokens=1200, **counts).as_json()

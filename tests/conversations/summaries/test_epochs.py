@@ -3,8 +3,11 @@
 from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from conversations.context.epochs import Measured, after_head, next_epoch, summary_share
+from conversations.context.epochs import Measured, after_head, is_long, next_epoch, summary_share
+from conversations.context.record import Record
 
 BUDGET = 1_000
 
@@ -81,3 +84,16 @@ def test_the_first_exchange_is_left_to_the_prompt_while_it_is_small():
 
 def test_a_summary_has_its_share_of_the_window_within_limits():
     assert [summary_share(budget) for budget in (100, 4_000, 100_000)] == [200, 600, 1_500]
+
+
+@given(st.lists(st.integers(0, 400), max_size=40).map(lambda tokens: tokens[: len(tokens) // 2 * 2]))
+def test_no_epoch_is_due_after_an_answer_that_is_not_worth_a_look(tokens):
+    record = Record(tokenizer="t", is_exact=True, window_tokens=2_000, budget_tokens=BUDGET, total_tokens=0)
+    assert is_long(record, sum(tokens)) or covered(path_of(*tokens)) == 0
+
+
+def test_a_prompt_that_lacks_something_is_worth_a_look_however_short_it_is():
+    record = Record(
+        tokenizer="t", is_exact=True, window_tokens=2_000, budget_tokens=BUDGET, total_tokens=9, tail_from=UUID(int=7)
+    )
+    assert is_long(record, 9)
