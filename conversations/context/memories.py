@@ -67,6 +67,7 @@ _JAPANESE_END = re.compile(
     r"(?:ください|下さい|ほしい|欲しい|ね)*(?:[。！!.]?|、.+[？?])"
 )
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’»)\]]*(?=\s|$)|[。！？]")
+_LONGEST_ABBREVIATION, _MOST_SPACES = 12, 24
 _NO_END = re.compile(r"(?:\b(?:[^\W\d_]|[Dd]r|Mrs?|Ms|St|Prof|vs|approx|ca|etc|bzw|Nr|No|e\.g|i\.e|z\.B|d\.h))\.$")
 _QUESTION = re.compile(r"[?？؟][\"'”’»)\]]*$")
 _PLEASE_AT_END = re.compile(
@@ -156,8 +157,9 @@ def _sentences(text: str) -> list[str]:
     line = text.split("\n", 1)[0].strip()
     sentences, begin = [], 0
     for end in _SENTENCE_END.finditer(line):
-        follows = line[end.end() :].lstrip()[:1]
-        if _NO_END.search(line, begin, end.end()) or follows.islower():
+        # Only so much is looked at: a line may be one long row of abbreviations.
+        follows = line[end.end() : end.end() + _MOST_SPACES].lstrip()[:1]
+        if _NO_END.search(line, max(begin, end.end() - _LONGEST_ABBREVIATION), end.end()) or follows.islower():
             continue
         sentences.append(line[begin : end.end()].strip())
         begin = end.end()

@@ -18,7 +18,7 @@ _MOST_LINE_CHARACTERS = 110
 """A line that is longer is no title but the beginning of a text."""
 _SHOWN_CHARACTERS = 1_500
 _MOST_JSON_DEPTH = 6
-_MOST_READ_CHARACTERS = 20_000
+_MOST_READ_CHARACTERS = 4_000
 _UNTITLED = "Conversation"
 
 _RULES = """\

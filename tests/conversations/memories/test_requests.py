@@ -138,7 +138,14 @@ def test_what_is_no_request_gives_nothing(message):
 
 
 @pytest.mark.parametrize(
-    "message", [f"Remember: {'I am ' * 40_000}", "覚えて" * 40_000, "と" * 100_000, "please " * 40_000]
+    "message",
+    [
+        f"Remember: {'I am ' * 40_000}",
+        f"Remember: {'I. ' * 40_000}",
+        "覚えて" * 40_000,
+        "と" * 100_000,
+        "please " * 40_000,
+    ],
 )
 def test_a_very_long_message_is_searched_only_at_its_beginning(message):
     assert len(fact_to_remember(message) or "") <= 20_000
