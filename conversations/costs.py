@@ -26,7 +26,8 @@ WITH RECURSIVE shown AS (
   SELECT shown.conversation_id, message.parent_id,
          COALESCE(NULLIF(message.tokens_in + message.tokens_out, 0), (generation.context ->> 'total_tokens')::bigint),
          COALESCE(jsonb_typeof(generation.context -> 'summary') = 'object', FALSE), shown.step + 1
-  FROM shown JOIN conversations_message message ON message.id = shown.next_id
+  FROM shown JOIN conversations_message message
+  ON message.id = shown.next_id AND message.conversation_id = shown.conversation_id
   LEFT JOIN conversations_generation generation ON generation.message_id = message.id
   WHERE shown.used IS NULL AND shown.step < %(most_steps)s
 )
