@@ -3,6 +3,7 @@
 from itertools import count
 
 from allauth.account.models import EmailAddress
+from django.test import Client
 
 from accounts import api_keys
 from accounts.models import APIKey, Tier, User
@@ -35,6 +36,13 @@ def make_key_row(user: User, scopes=("chat", "read", "write", "account"), *, nam
 def bearer(secret: str) -> dict[str, str]:
     """Return the header for Django's test client: `client.get(path, headers=bearer(secret))`."""
     return {"Authorization": f"Bearer {secret}"}
+
+
+def signed_in_as(user: User) -> Client:
+    """Return a browser in which the user has signed in."""
+    client = Client()
+    client.force_login(user)
+    return client
 
 
 def make_tier(*, requests: int, window_seconds: int = 3600, name: str | None = None) -> Tier:

@@ -13,17 +13,11 @@ from accounts.models import Tier
 from conversations.models import Conversation, Message
 from foundation.ids import new_id
 from inference.positions import Position
-from tests.accounts.factories import make_user
+from tests.accounts.factories import make_user, signed_in_as
 
 pytestmark = pytest.mark.django_db
 STATIC = settings.BASE_DIR / "static"
 FRAGMENT = {"X-Fragment": "1"}
-
-
-def signed_in_as(user) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 @pytest.fixture

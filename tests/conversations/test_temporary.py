@@ -7,13 +7,12 @@ from datetime import datetime, timedelta
 import pytest
 from django.db import connections, transaction
 from django.db.models import F
-from django.test import Client
 from django.utils import timezone
 
 from conversations.models import Conversation, Message
 from conversations.services import conversations, temporary
 from conversations.services.messages import NewMessage, send
-from tests.accounts.factories import bearer, make_key, make_user
+from tests.accounts.factories import bearer, make_key, make_user, signed_in_as
 
 pytestmark = pytest.mark.django_db
 
@@ -25,9 +24,7 @@ def alice():
 
 @pytest.fixture
 def browser(alice):
-    client = Client()
-    client.force_login(alice)
-    return client
+    return signed_in_as(alice)
 
 
 def aged(conversation, **ago):

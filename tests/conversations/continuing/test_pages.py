@@ -7,7 +7,7 @@ from django.test import Client
 
 from conversations.models import Conversation, Message
 from inference.positions import Position
-from tests.accounts.factories import make_user
+from tests.accounts.factories import make_user, signed_in_as
 
 pytestmark = pytest.mark.django_db
 FRAGMENT = {"X-Fragment": "1"}
@@ -20,9 +20,7 @@ def alice():
 
 @pytest.fixture
 def browser(alice):
-    client = Client()
-    client.force_login(alice)
-    return client
+    return signed_in_as(alice)
 
 
 @pytest.fixture

@@ -12,15 +12,9 @@ from django.utils import timezone
 from conversations.models import Conversation, Memory, Message
 from conversations.services import memories, preferences
 from conversations.services.messages import NewMessage, send
-from tests.accounts.factories import make_user
+from tests.accounts.factories import make_user, signed_in_as
 
 pytestmark = pytest.mark.django_db
-
-
-def signed_in_as(user) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 @pytest.fixture

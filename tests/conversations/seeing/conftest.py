@@ -2,11 +2,10 @@
 
 import orjson
 import pytest
-from django.test import Client
 
 from conversations.context.record import Record, UsedMemory, UsedSummary
 from conversations.models import Conversation, Generation, Memory, Message, Preference, Summary
-from tests.accounts.factories import make_user
+from tests.accounts.factories import make_user, signed_in_as
 
 
 @pytest.fixture
@@ -16,9 +15,7 @@ def alice():
 
 @pytest.fixture
 def browser(alice):
-    client = Client()
-    client.force_login(alice)
-    return client
+    return signed_in_as(alice)
 
 
 def make_exchanges(user, count, **fields):
