@@ -6,6 +6,7 @@ import regex
 
 MOST_QUOTED_CHARACTERS = 240
 _MOST_QUOTES = 8
+_MOST_READ_CHARACTERS = 20_000
 _MOST_NAMES_PER_WORD = 0.2
 """Where more of the words have capitals, as in German, capitals do not tell names."""
 _NUMBER_OR_CODE = regex.compile(
@@ -27,15 +28,17 @@ def quotes_left_out(spoken: Sequence[str], notes: str) -> list[str]:
 
     A question that was forgotten is none of them: its answer was given.
     """
-    texts = [_CODE_BLOCK.sub("\n", text) for text in spoken]
+    texts = [_CODE_BLOCK.sub("\n", text[:_MOST_READ_CHARACTERS]) for text in spoken]
     tells_names = _capitals_tell_names("\n".join(texts))
     known, inexact, forgotten = notes.casefold(), list[str](), list[str]()
     for sentence in (each.strip() for text in texts for each in _SENTENCE_END.split(text)):
+        if len(inexact) == _MOST_QUOTES:
+            break
         if len(sentence) > MOST_QUOTED_CHARACTERS:
             continue
         if not _has_all(known, sentence, tells_names=tells_names):
             inexact.append(sentence)
-        elif _is_statement(sentence) and not _remembers(known, sentence):
+        elif len(forgotten) < _MOST_QUOTES and _is_statement(sentence) and not _remembers(known, sentence):
             forgotten.append(sentence)
         else:
             continue
