@@ -76,7 +76,8 @@ def summary_for(material: Material, path: ReadablePath, cut: Cut) -> Summarised 
     """Return the summary that stands for what is left out.
 
     The one in use stays, so that the prompt goes on as it began, until the cut moves, or until it lacks something that
-    was left out and a newer one has more of it.
+    was left out and a newer one has all of it. While summaries come later than questions, each has a little more than
+    the one before: to take every one of them would begin the prompt anew at almost every turn.
     """
     if not material.summaries or not leaves_out(path, cut):
         return None
@@ -85,8 +86,10 @@ def summary_for(material: Material, path: ReadablePath, cut: Cut) -> Summarised 
     if used is None or cut != continued_cut(path, material.previous):
         return newest
     last_dropped = dropped_up_to(path, cut, material.previous)
-    has_all = last_dropped is not None and used.covers_up_to >= last_dropped
-    return used if has_all or used.covers_up_to >= newest.covers_up_to else newest
+    if last_dropped is None:  # nobody knows how much is enough
+        return newest
+    has_all_newly = used.covers_up_to < last_dropped <= newest.covers_up_to
+    return newest if has_all_newly else used
 
 
 def first_choice(material: Material, path: ReadablePath, memories: tuple[Remembered, ...], *, anew: bool) -> Choice:

@@ -1,5 +1,6 @@
 """Names, numbers and codes: what a restatement must not lose, and what it lost nevertheless."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 import regex
@@ -63,6 +64,13 @@ def _is_statement(sentence: str) -> bool:
 def has_number_or_code(line: str) -> bool:
     """Whether something in a line is right only if every character is."""
     return _NUMBER_OR_CODE.search(line) is not None
+
+
+def repeated_percents(lines: Sequence[str]) -> list[int]:
+    """Return how much of each line's words and numbers stands in another line too, in steps of ten percent."""
+    words = [{each.casefold() for each in (*_STEM.findall(line), *_NUMBER_OR_CODE.findall(line))} for line in lines]
+    counts = Counter(word for each in words for word in each)
+    return [10 * (10 * sum(counts[word] > 1 for word in each) // len(each)) if each else 100 for each in words]
 
 
 def _remembers(known: str, line: str) -> bool:

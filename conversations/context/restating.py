@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from conversations.context.material import Said
-from conversations.context.particulars import has_number_or_code, lines_left_out, quotes_left_out
+from conversations.context.particulars import has_number_or_code, lines_left_out, quotes_left_out, repeated_percents
 from conversations.context.summaries import points_from
 from foundation.text import truncated
 from inference.messages import Role
@@ -15,6 +15,8 @@ _SHORTER_PERCENT = 90
 """Notes that are hardly shorter are not worth a prompt that begins anew."""
 _REWRITTEN_PERCENT = 30
 """A model that wrote less than this of the notes did not shorten them, but forgot them."""
+_REPEATED_PERCENT = 75
+"""A line of which more stands in other lines is said again and again."""
 _LINE_CHARACTERS = (240, 160, 120, 100)
 _ROOM_PERCENT = 80
 """Of the share, so that the next points fit."""
@@ -72,8 +74,9 @@ def _quoted(messages: Sequence[Said], known: str, *, roles: Sequence[Role]) -> l
 def _shortened(lines: list[str], most_tokens: int) -> list[str]:
     """Return lines of which long ones lose their ends until all fit.
 
-    If they still do not, some of the middle go, those without numbers first: as in a prompt, the earliest set the task
-    and the latest carry the thread.
+    If they still do not, some go: first those that say hardly anything but what others say too, then those without
+    numbers. Of equal ones it is the one in the middle: as in a prompt, the earliest set the task and the latest carry
+    the thread.
     """
     cut = lines
     for most in _LINE_CHARACTERS:
@@ -81,9 +84,19 @@ def _shortened(lines: list[str], most_tokens: int) -> list[str]:
         if tokens_of("\n".join(cut)) <= most_tokens:
             return cut
     while len(cut) > 1 and tokens_of("\n".join(cut)) > most_tokens:
-        inexact = [line for line in cut if not has_number_or_code(line)] or cut
-        cut.remove(inexact[len(inexact) // 3])
+        del cut[_least_missed(cut)]
     return cut
+
+
+def _least_missed(lines: list[str]) -> int:
+    shares = repeated_percents(lines)
+    places = [place for place, share in enumerate(shares) if share >= _REPEATED_PERCENT]
+    places = (
+        places or [place for place, line in enumerate(lines) if not has_number_or_code(line)] or [*range(len(lines))]
+    )
+    most = max(shares[place] for place in places)
+    alike = [place for place in places if shares[place] == most]
+    return alike[len(alike) // 2]
 
 
 def _percent(text: str, of: str) -> int:

@@ -205,11 +205,25 @@ def test_a_newer_summary_waits_while_the_one_in_use_has_all_that_was_left_out():
 def test_a_newer_summary_comes_in_where_the_one_in_use_lacks_something():
     path = long_path()
     first = fitted(path, summaries=(summary(1, 12),)).record
-    later = fitted(path, summaries=(summary(1, 12), summary(2, 22)), previous=first)
+    later = fitted(path, summaries=(summary(1, 12), summary(2, first.dropped_up_to.int)), previous=first)
     assert later.record.summary.epoch == 2
     assert later.record.tail_from == first.tail_from
     assert not later.is_trimmed
     assert fitted(path, summaries=(summary(2, 22),), previous=fitted(path).record).record.summary.epoch == 2
+
+
+def test_summaries_that_come_late_do_not_each_begin_the_prompt_anew():
+    path = long_path()
+    record = fitted(path, summaries=(summary(1, 12),)).record
+    last_dropped = record.dropped_up_to.int
+    epochs, summaries = [], [summary(1, 12)]
+    for epoch, end in enumerate(range(22, last_dropped + 20, 10), start=2):
+        summaries.append(summary(epoch, end))
+        record = fitted(path, summaries=tuple(summaries), previous=record).record
+        epochs.append(record.summary.epoch)
+    catching_up = next(each.epoch for each in summaries if each.covers_up_to.int >= last_dropped)
+    assert len(epochs) > 3
+    assert epochs == [1] * (catching_up - 2) + [catching_up] * (len(epochs) - catching_up + 2)
 
 
 def test_facts_of_the_first_turns_are_in_the_prompt_of_a_long_conversation():

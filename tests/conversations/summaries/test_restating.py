@@ -127,3 +127,16 @@ def test_notes_of_too_many_short_lines_lose_some_of_the_middle():
     assert "- point 59 of a long list" in lines
     assert "- point 20 of a long list" not in lines
     assert tokens_of("\n".join(lines)) <= 140
+
+
+def test_what_was_said_once_outlives_what_is_said_again_and_again():
+    facts = [
+        "- My name is Elodie Marchetti",
+        "- The budget is 4,350 euros",
+        "- We leave on 14 September",
+        "- Code KX-7719",
+    ]
+    chatter = [f"- “turn {turn} of the same talk about the weather, as always”" for turn in range(5, 25)]
+    shorter = condensed("\n".join([*facts, *chatter]), "- Nothing much.", [], share_tokens=120)
+    assert shorter.splitlines()[: len(facts)] == facts
+    assert len(shorter.splitlines()) < 15
