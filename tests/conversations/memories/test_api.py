@@ -13,6 +13,7 @@ from tests.conversations.api.conftest import Caller
 from tests.conversations.api.errors import error_of
 
 pytestmark = pytest.mark.django_db
+NOWHERE = UUID(int=1)
 FIELDS = {
     "memory_id", "content", "origin", "enabled", "conversation_id", "message_id", "created_at", "updated_at",
     "confirmed_at", "reviewed_at", "expires_at", "needs_review",
@@ -174,8 +175,8 @@ def test_a_strangers_memory_looks_like_one_that_is_not_there(dora, charlie):
     [
         ("GET", "/v1/memories", "read"),
         ("POST", "/v1/memories", "write"),
-        ("PATCH", f"/v1/memories/{uuid4()}", "write"),
-        ("DELETE", f"/v1/memories/{uuid4()}", "write"),
+        ("PATCH", f"/v1/memories/{NOWHERE}", "write"),
+        ("DELETE", f"/v1/memories/{NOWHERE}", "write"),
         ("GET", "/v1/preferences", "read"),
         ("PATCH", "/v1/preferences", "write"),
     ],

@@ -63,7 +63,7 @@ async def test_nothing_is_found_where_nothing_was_kept(cache, counted):
     assert counted() == {"hit": 0, "miss": 1, "stale": 0}
 
 
-@pytest.mark.parametrize("changed", [{"version": 4}, {"tip": new_id()}], ids=str)
+@pytest.mark.parametrize("changed", [{"version": 4}, {"tip": new_id()}], ids=["version", "tip"])
 async def test_what_the_conversation_has_moved_on_from_is_not_used(cache, counted, changed):
     await cache.keep(PLACE, HISTORY)
     assert await cache.find(replace(PLACE, **changed)) is None
@@ -89,7 +89,7 @@ async def test_a_branch_from_the_beginning_has_no_gap(cache):
     assert await cache.find(replace(PLACE, tip=head[1].message_id)) == History(head)
 
 
-@pytest.mark.parametrize("foreign", [{"user_id": new_id()}, {"conversation_id": new_id()}], ids=str)
+@pytest.mark.parametrize("foreign", [{"user_id": new_id()}, {"conversation_id": new_id()}], ids=["user", "conversation"])
 async def test_what_is_another_s_is_not_used_though_it_lies_in_the_place(cache, counted, foreign, sync_client):
     await cache.keep(PLACE, HISTORY)
     entry = orjson.loads(sync_client.get(name_of(sync_client)))
