@@ -89,11 +89,11 @@ async def test_a_branch_from_the_beginning_has_no_gap(cache):
     assert await cache.find(replace(PLACE, tip=head[1].message_id)) == History(head)
 
 
-@pytest.mark.parametrize("foreign", [{"user_id": new_id()}, {"conversation_id": new_id()}], ids=["user", "conversation"])
-async def test_what_is_another_s_is_not_used_though_it_lies_in_the_place(cache, counted, foreign, sync_client):
+@pytest.mark.parametrize("part", ["user_id", "conversation_id"])
+async def test_what_is_another_s_is_not_used_though_it_lies_in_the_place(cache, counted, part, sync_client):
     await cache.keep(PLACE, HISTORY)
     entry = orjson.loads(sync_client.get(name_of(sync_client)))
-    entry["place"] |= foreign
+    entry["place"][part] = str(new_id())
     sync_client.set(name_of(sync_client), orjson.dumps(entry))
     assert await cache.find(PLACE) is None
     assert counted() == {"hit": 0, "miss": 1, "stale": 0}
@@ -119,7 +119,18 @@ def broken(part, value):
         broken("history", None),
         broken("history", {"said": [], "head_count": 0}),
     ],
-    ids=str,
+    ids=[
+        "nothing",
+        "no JSON",
+        "a list",
+        "a text",
+        "nothing in it",
+        "no place",
+        "a wrong place",
+        "a wrong message",
+        "no history",
+        "half a history",
+    ],
 )
 async def test_a_damaged_entry_counts_as_none(cache, counted, sync_client, stored):
     await cache.keep(PLACE, HISTORY)
