@@ -14,6 +14,13 @@ from tests.inference.core.factories import answer_to, read_material_of
 
 ANSWER = "That can be arranged, of course; most people ask for it at the counter, and the rest finds it by itself."
 MARK = "fact:"
+FACTS = [
+    "fact: my name is Elodie Marchetti",
+    "fact: the budget is 4,350 euros",
+    "fact: we leave on 14 September",
+    "fact: the code is KX-7719",
+    "fact: nothing with hazelnuts",
+]
 
 
 def restate(prompt):

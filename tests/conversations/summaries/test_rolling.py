@@ -6,17 +6,9 @@ import pytest
 
 from conversations.models import Conversation, Errand, Generation, Message
 from conversations.services import background, conversations, summaries
-from tests.conversations.summaries.talks import MARK, StoredTalk, restate, write
+from tests.conversations.summaries.talks import FACTS, MARK, StoredTalk, restate, write
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_other_worker")]
-
-FACTS = [
-    "fact: my name is Elodie Marchetti",
-    "fact: the budget is 4,350 euros",
-    "fact: we leave on 14 September",
-    "fact: the code is KX-7719",
-    "fact: nothing with hazelnuts",
-]
 
 
 def planted(talk, model=restate):

@@ -12,17 +12,10 @@ from conversations.services import background
 from inference.testing.settings import TwinSettings
 from tests.accounts.factories import make_key, make_user
 from tests.api_client import ApiClient
-from tests.conversations.summaries.talks import ANSWER, MARK
+from tests.conversations.summaries.talks import ANSWER, FACTS, MARK
 from tests.inference.core.waiting import until
 from tests.running_site import running_site
 
-FACTS = [
-    "fact: my name is Elodie Marchetti",
-    "fact: the budget is 4,350 euros",
-    "fact: we leave on 14 September",
-    "fact: the code is KX-7719",
-    "fact: nothing with hazelnuts",
-]
 SMALL_WINDOW = TwinSettings(token_ms=0.2, prefill_ms=1, max_input_tokens=1_099, max_total_tokens=1_100, repeats=MARK)
 
 
