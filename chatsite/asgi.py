@@ -12,6 +12,7 @@ from django.conf import settings  # noqa: E402
 from django.core.signals import request_started  # noqa: E402
 from django.db import close_old_connections, reset_queries  # noqa: E402
 
+import chatsite.urls  # noqa: E402, F401 — else the first request imports all views, and the event loop stands still
 from chatsite.programs import ProgramHandler, by_caller  # noqa: E402
 from chatsite.request_bodies import RequestBodies  # noqa: E402
 from conversations.streaming.routing import websocket_urlpatterns  # noqa: E402

@@ -232,3 +232,9 @@ async def test_another_asgi_server_serves_the_site_as_well(served_at):
         session.get("http://localhost/healthz") as response,
     ):
         assert (response.status, await response.text()) == (200, "ok\n")
+
+
+def test_no_request_has_to_wait_until_the_views_are_imported():
+    script = "import chatsite.asgi, sys; print('conversations.views.pages' in sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert loaded.stdout.strip() == "True"
