@@ -1,5 +1,6 @@
 // The page as a whole: which conversation it shows, what it follows besides, how the connection is.
 import { announce } from "../page/announcer.js";
+import { leaveConversation } from "../page/leaving.js";
 import { live } from "../page/live.js";
 import { hear } from "../page/signals.js";
 
@@ -60,7 +61,7 @@ class ChatPage extends HTMLElement {
   }
 
   #changedElsewhere({ type, conversation_id: conversationId, generation_id: generationId }) {
-    if (type === "conversation_deleted" && conversationId === this.dataset.conversationId) location.assign("/");
+    if (type === "conversation_deleted" && conversationId === this.dataset.conversationId) leaveConversation();
     if (type !== "message_added" || !generationId || live.isFollowing(generationId)) return;
     live.follow(generationId, { after: null, conversationId });
   }

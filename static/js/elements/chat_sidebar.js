@@ -1,5 +1,6 @@
 // The list of conversations: a drawer on a phone, its rows kept as the server has them.
 import { getFragment, postForm, Refused } from "../page/fragments.js";
+import { leaveConversation } from "../page/leaving.js";
 import { live } from "../page/live.js";
 import { hear, tell } from "../page/signals.js";
 
@@ -118,7 +119,7 @@ class ChatSidebar extends HTMLElement {
 
   #deleted(row) {
     if (row.dataset.conversationId === this.#currentId) {
-      location.assign("/");
+      leaveConversation();
       return;
     }
     const next = row.nextElementSibling ?? row.previousElementSibling;
