@@ -92,6 +92,7 @@ def erase(conversation: Conversation) -> None:
     conversation_id = conversation.id
     # In the order of the ids, as workers lock them.
     ids = list(conversation.generations.select_for_update().order_by("pk").values_list("pk", flat=True))
+    list(conversation.errands.select_for_update().order_by("pk").values_list("pk", flat=True))
     conversation.delete()
     transaction.on_commit(lambda: generations.forget_streams(ids), robust=True)
     _tell(conversation, "conversation_deleted", conversation_id=conversation_id)

@@ -63,10 +63,14 @@ RETURNING attempt, conversation_id, model, prompt, max_tokens, deadline < now()
 """
 
 _RENEW = """
+WITH ours AS (
+  SELECT errand.id FROM conversations_errand errand
+  JOIN unnest(%(ids)s::uuid[], %(numbers)s::int[]) AS live(id, number)
+  ON errand.id = live.id AND errand.attempt = live.number
+  WHERE errand.status = 'running' ORDER BY errand.id FOR NO KEY UPDATE OF errand
+)
 UPDATE conversations_errand errand SET lease_expires_at = now() + make_interval(secs => %(lease)s)
-FROM unnest(%(ids)s::uuid[], %(numbers)s::int[]) AS live(id, number)
-WHERE errand.id = live.id AND errand.attempt = live.number AND errand.status = 'running'
-RETURNING errand.id
+FROM ours WHERE errand.id = ours.id RETURNING errand.id
 """
 
 
