@@ -10,7 +10,8 @@ from conversations.context.material import Material, Remembered
 from conversations.context.record import Record
 from inference.messages import ChatMessage, Role
 
-MEMORIES_HEADING = "What the user asked you to remember:"
+MEMORIES_HEADING = "What the user has told you about themselves. Use it where the question needs it:"
+"""Told only that they are to be remembered, a small model recited memories or refused the question over them."""
 SUMMARY_HEADING = "What was said earlier in this conversation and is left out below, in short:"
 BETWEEN_BLOCKS = "\n\n"
 _JOINTS: Mapping[Role, str] = {"user": BETWEEN_BLOCKS, "assistant": ""}
