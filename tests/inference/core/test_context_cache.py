@@ -47,8 +47,13 @@ def counted():
 
 
 def name_of(sync_client):
-    (name,) = sync_client.scan_iter(match="*:context:*")
+    """Return where the place's entry lies; others' may lie beside it."""
+    (name,) = names_of(sync_client, "context")
     return name
+
+
+def names_of(sync_client, part, conversation_id=None):
+    return list(sync_client.scan_iter(match=f"*:{part}:{conversation_id or PLACE.conversation_id}"))
 
 
 async def test_what_was_kept_is_found_as_it_was(cache, counted, sync_client):
@@ -151,7 +156,7 @@ async def test_a_large_history_is_not_kept_nor_is_the_one_before_it(cache, sync_
     await cache.keep(PLACE, HISTORY)
     large = replace(HISTORY, said=(Said(new_id(), "user", "x" * MOST_BYTES),))
     await cache.keep(PLACE, large)
-    assert list(sync_client.scan_iter(match="*:context:*")) == []
+    assert names_of(sync_client, "context") == []
 
 
 async def test_with_no_time_to_keep_nothing_is_kept_nor_looked_up(client, counted, sync_client):
@@ -159,7 +164,7 @@ async def test_with_no_time_to_keep_nothing_is_kept_nor_looked_up(client, counte
     await cache.keep(PLACE, HISTORY)
     assert await cache.find(PLACE) is None
     assert counted() == {"hit": 0, "miss": 0, "stale": 0}
-    assert list(sync_client.scan_iter(match="*:context:*")) == []
+    assert names_of(sync_client, "context") == []
 
 
 async def test_where_redis_is_away_nothing_is_found_and_nothing_fails(own_valkey, client):
@@ -174,17 +179,19 @@ async def test_where_redis_is_away_nothing_is_found_and_nothing_fails(own_valkey
 @pytest.mark.parametrize("whose", ["conversation", "owner"])
 async def test_what_is_kept_of_a_conversation_goes_with_it(cache, sync_client, whose):
     conversation = await in_database(lambda: Conversation.objects.create(user=make_user()))
-    await cache.keep(replace(PLACE, conversation_id=conversation.pk), HISTORY)
+    conversation_id = conversation.pk
+    await cache.keep(replace(PLACE, conversation_id=conversation_id), HISTORY)
+    assert names_of(sync_client, "context", conversation_id) != []
     deleted = conversation if whose == "conversation" else conversation.user
     await in_database(deleted.delete)
-    assert list(sync_client.scan_iter(match="*:context:*")) == []
+    assert names_of(sync_client, "context", conversation_id) == []
 
 
 async def test_an_answer_that_ended_just_before_the_conversation_was_deleted_brings_nothing_back(cache, sync_client):
     await asyncio.to_thread(context_cache.forget, PLACE.conversation_id)
     await cache.keep(PLACE, HISTORY)
-    assert list(sync_client.scan_iter(match="*:context:*")) == []
-    (gone,) = sync_client.scan_iter(match="*:context-gone:*")
+    assert names_of(sync_client, "context") == []
+    (gone,) = names_of(sync_client, "context-gone")
     assert sync_client.ttl(gone) > 0
 
 
