@@ -19,7 +19,7 @@ from inference.tgi.transport import Timeouts
 from tests.inference.core.jobs import make_job
 from tests.inference.core.waiting import until
 
-SHORT = Timeouts(connect_seconds=1, read_seconds=0.5, first_token_seconds=0.5, token_seconds=0.5)
+SHORT = Timeouts(connect_seconds=2, read_seconds=1, first_token_seconds=1, token_seconds=1)
 PATIENT = Timeouts(connect_seconds=1, read_seconds=60, first_token_seconds=60, token_seconds=60)
 QUICK = Pace(
     follow_seconds=0.02,
