@@ -119,7 +119,8 @@ async def test_a_refused_message_costs_nothing_and_says_when_to_come_again(peopl
         async with people["free"].sending(conversation_id, SHORT) as stream:
             await stop(people["enterprise"], running)
             assert (await stream.rest())[-1].data["finish_reason"] == "stop"
-    assert len(await chats(site)) == 2, "neither the refused nor the stopped one reached the model server"
+    asked = [(chat["prompt"], chat["is_continuation"]) for chat in await chats(site)]
+    assert asked == [(ENDLESS, False), (SHORT, False)], "neither the refused nor the stopped one reached the server"
 
 
 async def counted(client, series):
