@@ -118,5 +118,8 @@ async def test_a_message_that_can_never_fit_is_refused_with_the_numbers(alice, s
         "POST", f"/v1/conversations/{conversation_id}/messages", {"content": "word " * 5000, "stream": False}
     )
     assert status == 413
-    assert "1,900" in refusal["error"]["message"]
+    numbers = refusal["error"]["details"]
+    assert 0 < numbers["limit"] < WINDOW - ANSWER
+    assert numbers["over"] == numbers["tokens"] - numbers["limit"]
+    assert all(f"{number:,}" in refusal["error"]["message"] for number in numbers.values())
     assert await prompts_of(site) == []
