@@ -22,6 +22,9 @@ __all__ = ["TemplateTokens", "TokenCounter", "count_now", "count_prompt_now", "c
 log = structlog.get_logger(__name__)
 
 _MOST_REQUESTS = 8
+_MOST_REMEMBERED = 512
+_LONGEST_REMEMBERED = 8_192
+"""Characters. Instructions, memories and summaries stand in prompt after prompt; messages have stored counts."""
 
 
 class TokenCounter(Protocol):
@@ -64,10 +67,11 @@ def upper_bound(text: str) -> int:
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of a server: its template, for which model that was found out, whether it was said not to count."""
+    """What is known of a server: its template and some counts, of which model, whether it was said not to count."""
 
     served: str = ""
     template: TemplateTokens | None = None
+    counts: dict[str, int] = field(default_factory=dict)
     is_reported: bool = False
     measuring: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -102,24 +106,44 @@ class _ReplicaCounter:
         return own + SUPPOSED.base + SUPPOSED.per_message * len(messages)
 
     async def template(self) -> TemplateTokens:
-        known = _known.setdefault(self._server, _Known())
+        known = self._known_of_it()
         async with known.measuring:
-            if known.template is None or known.served != self._served:
+            if known.template is None:
                 try:
                     known.template = await measure_template(self._count, self._server.count_tokens)
                 except NotOffered:
                     self._note_bounds()
                     return SUPPOSED
-                known.served = self._served
             return known.template
+
+    def _known_of_it(self) -> _Known:
+        """Return what is known of the server while it serves this model."""
+        known = _known.setdefault(self._server, _Known())
+        if known.served != self._served:
+            known.served, known.template, known.counts = self._served, None, {}
+        return known
 
     async def _count(self, texts: Sequence[str]) -> list[int]:
         """Count each text once. Raise `NotOffered` where the server cannot."""
         distinct = list(dict.fromkeys(texts))
         counts = await count_by_file(self._tokenizer, distinct)
         if counts is None:
-            counts = await self._ask_for_each(distinct)
+            counts = await self._remembered_or_asked(distinct)
         by_text = dict(zip(distinct, counts, strict=True))
+        return [by_text[text] for text in texts]
+
+    async def _remembered_or_asked(self, texts: Sequence[str]) -> list[int]:
+        """Return the counts, those of texts that were asked for lately without asking again."""
+        remembered = self._known_of_it().counts
+        by_text = {text: remembered[text] for text in texts if text in remembered}
+        asked = [text for text in texts if text not in by_text]
+        by_text |= zip(asked, await self._ask_for_each(asked), strict=True)
+        for text in texts:
+            remembered.pop(text, None)
+            if len(text) <= _LONGEST_REMEMBERED:
+                remembered[text] = by_text[text]
+        while len(remembered) > _MOST_REMEMBERED:
+            del remembered[next(iter(remembered))]  # the one that was used least lately
         return [by_text[text] for text in texts]
 
     async def _ask_for_each(self, texts: Sequence[str]) -> list[int]:

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from uuid import UUID
 
 from conversations.context.choice import Choice, first_choice
@@ -11,7 +12,7 @@ from conversations.context.material import Material, Remembered, Said
 from conversations.context.plan import MEMORIES_PERCENT, Planner, memories_within
 from conversations.context.prompt import MEMORIES_HEADING, SUMMARY_HEADING, memory_line, written
 from conversations.context.record import Record
-from conversations.context.recording import leaves_out_more, record_of
+from conversations.context.recording import leaves_out_more, record_of, texts_of
 from conversations.context.sizes import Sizes
 from conversations.exceptions import ContentTooLong
 from inference.messages import ChatMessage
@@ -22,6 +23,7 @@ LEAST_ANSWER_TOKENS = 64
 """An answer gets at least this much room, however long the prompt."""
 _SURE_PERCENT, _HOPELESS_PERCENT = 90, 150
 """Between these of the budget the sum of the parts, an upper bound, decides nothing: the server counts the whole."""
+_MOST_COUNTED_LATER = 64
 _NO_LIMIT = sys.maxsize
 
 
@@ -29,15 +31,35 @@ _NO_LIMIT = sys.maxsize
 class Fitted:
     """What is sent, and what is known of it. `max_new_tokens` fits into the window beside the prompt.
 
-    `new_counts` are exact counts of messages that had none for this tokenizer. `is_trimmed` says that something is left
-    out that the prompt before did not lack.
+    `is_trimmed` says that something is left out that the prompt before did not lack.
     """
 
     messages: tuple[ChatMessage, ...]
     max_new_tokens: int
     record: Record
-    new_counts: Mapping[UUID, int]
     is_trimmed: bool
+    _planner: Planner
+    _choice: Choice
+
+    @property
+    def new_counts(self) -> Mapping[UUID, int]:
+        """Exact counts of messages that had none for this tokenizer, as far as they were taken."""
+        return self._planner.sizes.newly_counted(self._planner.path.messages)
+
+    async def counted(self, tokens_in: int | None) -> Record:
+        """Return the record with its parts counted, where before some had upper bounds.
+
+        Of many messages that were never counted the newest are; the others' turn comes with later answers. `tokens_in`
+        is the server's own count of the whole prompt, if it told one. Raise `ModelServerError`.
+        """
+        if self.record.is_exact:
+            return self.record
+        planner, choice = self._planner, self._choice
+        uncounted = planner.sizes.uncounted(reversed(choice.messages(planner.path)))
+        await planner.sizes.count(texts_of(planner, choice), islice(uncounted, _MOST_COUNTED_LATER), _NO_LIMIT)
+        return record_of(
+            replace(planner), choice, window_tokens=self.record.window_tokens, counted_tokens=tokens_in or None
+        )
 
 
 def budget_of(window_tokens: int, answer_tokens: int) -> int:
@@ -69,8 +91,9 @@ async def fit(
         messages=written(material, path, choice, so_far),
         max_new_tokens=min(answer_tokens, (window_tokens or _NO_LIMIT) - record.total_tokens),
         record=record,
-        new_counts=sizes.newly_counted(path.messages),
         is_trimmed=leaves_out_more(record, material.previous),
+        _planner=planner,
+        _choice=choice,
     )
 
 

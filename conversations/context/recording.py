@@ -44,6 +44,18 @@ def record_of(planner: Planner, choice: Choice, *, window_tokens: int | None, co
     )
 
 
+def texts_of(planner: Planner, choice: Choice) -> Iterator[str]:
+    """Give all texts of a prompt that are not the path's own."""
+    material = planner.material
+    yield from (material.site_instructions, material.user_instructions, material.instructions)
+    yield from map(memory_line, choice.memories)
+    if choice.summary:
+        yield choice.summary.text
+    for said in choice.messages(planner.path):
+        if said.passages:
+            yield from choice.passages(said)
+
+
 def leaves_out_more(record: Record, previous: Record | None) -> bool:
     """Whether a prompt lacks something that the one before it had, or would have had."""
     if previous is None or not previous.is_trimmed:
@@ -79,16 +91,4 @@ def _dropped(planner: Planner, choice: Choice) -> int:
 
 def _is_exact(planner: Planner, choice: Choice) -> bool:
     sizes, messages = planner.sizes, choice.messages(planner.path)
-    return sizes.counter.is_exact and all(map(sizes.is_exact, _texts(planner, choice))) and sizes.are_exact(messages)
-
-
-def _texts(planner: Planner, choice: Choice) -> Iterator[str]:
-    """Give all texts of a prompt that are not the path's own."""
-    material = planner.material
-    yield from (material.site_instructions, material.user_instructions, material.instructions)
-    yield from map(memory_line, choice.memories)
-    if choice.summary:
-        yield choice.summary.text
-    for said in choice.messages(planner.path):
-        if said.passages:
-            yield from choice.passages(said)
+    return sizes.counter.is_exact and all(map(sizes.is_exact, texts_of(planner, choice))) and sizes.are_exact(messages)

@@ -37,10 +37,14 @@ class Sizes:
     def is_exact(self, text: str) -> bool:
         return not text or text in self._counted
 
+    def uncounted(self, messages: Iterable[Said]) -> Iterator[Said]:
+        """Give the messages whose own text was never counted."""
+        name = self.counter.name
+        return (said for said in messages if name not in said.token_counts and said.content not in self._counted)
+
     def are_exact(self, messages: Iterable[Said]) -> bool:
         """Whether the messages' own texts were counted."""
-        name = self.counter.name
-        return all(name in said.token_counts or said.content in self._counted for said in messages)
+        return next(self.uncounted(messages), None) is None
 
     def newly_counted(self, messages: Iterable[Said]) -> dict[UUID, int]:
         """Return the exact counts of messages that had none; nothing where the counter had to guess."""

@@ -29,7 +29,7 @@ _KEPT = (Message.Status.COMPLETE, Message.Status.CANCELLED)
 
 
 async def keep_for_the_next_turn(answer: Answer, outcome: Outcome, cache: ContextCache) -> None:
-    """Count what was said and has no count yet, store the counts, and keep the history up to and with the answer.
+    """Count what has no count yet, store the counts, and keep the history up to and with the answer.
 
     Of an answer that was stopped before its question was read nothing is known that could be kept.
     """
@@ -40,7 +40,7 @@ async def keep_for_the_next_turn(answer: Answer, outcome: Outcome, cache: Contex
     history = history_after(material, outcome.record, written)
     counter = counter_of(answer.replica) if answer.replica and answer.fitted else None
     if counter is not None:
-        counts = await _store_counts(answer, counter, (*material.path[-1:], written))
+        counts = await _store_counts(answer, outcome, counter, written)
         history = replace(history, said=tuple(_counted(said, counter.name, counts) for said in history.said))
     await cache.keep(_place_after(attempt), history)
 
@@ -49,20 +49,24 @@ def _place_after(attempt: Attempt) -> Place:
     return Place(attempt.user_id, attempt.conversation_id, attempt.generation_id, attempt.opening.context_version)
 
 
-async def _store_counts(answer: Answer, counter: TokenCounter, newest: tuple[Said, ...]) -> Mapping[UUID, int]:
-    """Count the newest messages exactly, and store these counts with those that were taken for the prompt."""
-    assert answer.fitted is not None
-    counts = dict(answer.fitted.new_counts)
-    uncounted = [said for said in newest if counter.name not in said.token_counts and said.message_id not in counts]
+async def _store_counts(answer: Answer, outcome: Outcome, counter: TokenCounter, written: Said) -> Mapping[UUID, int]:
+    """Count the prompt's parts and the answer exactly, and store what was counted."""
+    attempt, fitted = answer.reply.attempt, answer.fitted
+    assert fitted is not None
+    counts: dict[UUID, int] = {}
     try:
-        if uncounted:
-            async with asyncio.timeout(_COUNT_SECONDS):
-                numbers = await counter.count_texts([said.content for said in uncounted])
-            if counter.is_exact:
-                counts |= {said.message_id: number for said, number in zip(uncounted, numbers, strict=True)}
-        if counts:
-            conversation_id = answer.reply.attempt.conversation_id
-            await in_database(token_counts.store, counts, counter.name, conversation_id=conversation_id)
+        async with asyncio.timeout(_COUNT_SECONDS):
+            record = await fitted.counted(outcome.tokens_in)
+            (tokens,) = await counter.count_texts([written.content])
+        counts = {**fitted.new_counts, **({written.message_id: tokens} if counter.is_exact else {})}
+        await in_database(
+            token_counts.store,
+            counts,
+            counter.name,
+            conversation_id=attempt.conversation_id,
+            generation_id=attempt.generation_id,
+            record=None if record == outcome.record else record,
+        )
     except (ModelServerError, TimeoutError, *DATABASE_UNREACHABLE) as error:
         log.warning("counts_not_stored", error=type(error).__name__)
     return counts

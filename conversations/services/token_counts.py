@@ -1,16 +1,23 @@
-"""Keeping how many tokens a message has, so that it is counted once."""
+"""Keeping how many tokens each message and each part of a prompt has, so that they are counted once."""
 
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
+import orjson
 from django.db import connection
+
+from conversations.context.record import Record
 
 # The conversation is locked first, as by whoever deletes it, and messages in the order of their ids: so none that lock
 # several wait for each other. A count that is there is not written again.
 _STORE = """
 WITH conversation AS (
   SELECT id FROM conversations_conversation WHERE id = %(conversation_id)s FOR KEY SHARE
+), recorded AS (
+  UPDATE conversations_generation generation SET context = %(record)s::jsonb FROM conversation
+  WHERE %(record)s IS NOT NULL AND generation.message_id = %(generation_id)s
+    AND generation.conversation_id = conversation.id
 ), counted AS (
   SELECT message.id, given.tokens
   FROM conversation JOIN conversations_message message ON message.conversation_id = conversation.id
@@ -26,11 +33,23 @@ WHERE message.id = counted.id
 """
 
 
-def store(counts: Mapping[UUID, int], tokenizer: str, *, conversation_id: UUID) -> None:
-    """Keep counts of a conversation's messages beside those of other tokenizers. What was deleted is left alone."""
-    if not counts:
+def store(
+    counts: Mapping[UUID, int],
+    tokenizer: str,
+    *,
+    conversation_id: UUID,
+    generation_id: UUID | None = None,
+    record: Record | None = None,
+) -> None:
+    """Keep counts of a conversation's messages beside those of other tokenizers. What was deleted is left alone.
+
+    A `record`, of what the model of `generation_id` saw, takes the place of the one that was stored at its end.
+    """
+    if not counts and record is None:
         return
     parameters: dict[str, Any] = {
+        "generation_id": generation_id,
+        "record": orjson.dumps(record.as_json()).decode() if record else None,
         "conversation_id": conversation_id,
         "ids": list(counts),
         "tokens": list(counts.values()),

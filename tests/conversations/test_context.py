@@ -93,6 +93,21 @@ async def test_question_and_answer_are_counted_after_the_end(alice, site):
     assert list(answer.values()) == [6]
 
 
+async def test_the_parts_of_a_prompt_are_counted_after_the_end(alice):
+    conversation_id = await alice.conversation(instructions="Be brief.")
+    events = await alice.send(conversation_id, says("One.", question="Größe?"))
+
+    def record():
+        return Record.read(Generation.objects.get(pk=id_of(events)).context)
+
+    await sync_to_async(wait_until)(lambda: record().is_exact, 10, "the exact record")
+    counted = await sync_to_async(record)()
+    question = await Message.objects.aget(pk=question_of(events))
+    assert counted.instructions_tokens == 3
+    assert counted.messages_kept_tokens == question.token_counts[counted.tokenizer]
+    assert counted.total_tokens == events[-1].data["usage"]["in"]
+
+
 async def test_a_sibling_is_never_in_the_prompt(alice, site):
     conversation_id = await alice.conversation()
     first = await alice.send(conversation_id, says("The first answer."))

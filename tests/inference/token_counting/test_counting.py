@@ -76,6 +76,27 @@ class TestTexts:
         assert counts == [2, 1, 2, 0, 3]
         assert sorted(asked) == ["a", "a b", "a b c"]
 
+    async def test_what_stands_in_every_prompt_is_asked_for_once_until_another_model_runs(self, session):
+        async with scripted_server(word_server) as server:
+            state = state_of(server.url, session)
+            for _ in range(3):
+                assert await counter_of(state).count_texts(["Be brief.", "x" * 10_000]) == [2, 1]
+            asked = [exchange.body["inputs"] for exchange in server.exchanges]
+            assert asked.count("Be brief.") == 1
+            assert len(asked) == 4, "what is long is not remembered"
+            state.info = ServerInfo("Org/Other", None, None, None, None, None)
+            await counter_of(state).count_texts(["Be brief."])
+            assert len(server.exchanges) == 5
+
+    async def test_only_what_was_counted_lately_is_remembered(self, session):
+        async with scripted_server(word_server) as server:
+            state = state_of(server.url, session)
+            for _ in range(2):
+                await counter_of(state).count_texts(["first"])
+                await counter_of(state).count_texts([f"number {n}" for n in range(600)])
+            asked = [exchange.body["inputs"] for exchange in server.exchanges]
+        assert asked.count("first") == 2
+
     async def test_at_most_eight_are_asked_for_at_once(self, session):
         release = asyncio.Event()
 
