@@ -75,8 +75,11 @@ async def take(
     *,
     worker: str,
     most: int,
+    most_background: int | None = None,
 ) -> Taken:
     """Remove and return up to `most` jobs, the next ones first, each with a permit of one of its model's `offers`.
+
+    Of the background class up to `most_background`, if that is given.
 
     `offers` names every model of the catalogue; where a model has none that is free, its jobs wait. A job that is past
     its deadline, or of a model that is not named, comes without a permit.
@@ -90,6 +93,7 @@ async def take(
         worker,
         UNKNOWN_MODEL_SECONDS * 1000,
         offers_as_json(offers),
+        most if most_background is None else most_background,
     )
     return Taken([_job(words) for words in jobs], numbers_by_name(holders), numbers_by_name(waiting))
 

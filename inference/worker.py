@@ -19,7 +19,7 @@ from foundation.redis import REDIS_UNREACHABLE, key
 from inference import overload, queue
 from inference.cancellation import Cancellation, Cancellations, Why, cancel_channel
 from inference.giving_way import GivingWay
-from inference.jobs import Job
+from inference.jobs import BACKGROUND, Job
 from inference.permits import Offer, Permit, Permits
 
 log = structlog.get_logger(__name__)
@@ -32,6 +32,8 @@ type Offers = Callable[[], Mapping[str, Sequence[Offer]]]
 
 _MOST_TAKEN = 16
 _MOST_OFFERS = 16
+_MOST_BACKGROUND = 4
+"""Background work at once: what more of it there is takes no time from answers, though model servers had places."""
 _PERMITS_SECONDS = 1.0
 _RETRY_SECONDS = 0.5
 _HEARTBEAT_SECONDS = 1.0
@@ -66,6 +68,8 @@ class Worker:
     look_again_seconds: float = 1.0
     """How long after the last look the queue is looked at again, though nobody has told of a change."""
     _running: set[asyncio.Task[None]] = field(default_factory=set)
+    _background: set[asyncio.Task[None]] = field(default_factory=set)
+    """Those of the background class."""
     _giving_way: GivingWay = field(default_factory=GivingWay)
     _something_changed: asyncio.Event = field(default_factory=asyncio.Event)
     _is_stopping: bool = False
@@ -103,7 +107,10 @@ class Worker:
     async def _take(self, most: int) -> int:
         """Begin what waits and has a permit; return how much that was. Background work gives way to people who wait."""
         offers = {alias: self._least_loaded(some) for alias, some in self.offers().items()}
-        taken = await queue.take(self.client, offers, worker=self.permits.worker, most=most)
+        most_background = max(0, _MOST_BACKGROUND - len(self._background))
+        taken = await queue.take(
+            self.client, offers, worker=self.permits.worker, most=most, most_background=most_background
+        )
         self.permits.note(taken.holders)
         for job in taken.jobs:
             self._begin(job)
@@ -126,10 +133,13 @@ class Worker:
     def _begin(self, job: Job) -> None:
         task = asyncio.create_task(self._run_job(job), name=str(job.generation_id))
         self._running.add(task)
+        if job.priority_class == BACKGROUND:
+            self._background.add(task)
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
+        self._background.discard(task)
         self._something_changed.set()
 
     async def _run_job(self, job: Job) -> None:

@@ -64,7 +64,9 @@ class Epoch:
 def ask_for_summary(generation: Generation) -> Errand | None:
     """Have the next epoch written if one is due after this answer; return its errand, `None` where none is new."""
     record = record_in(generation.context)
-    if record is None or record.budget_tokens is None:
+    message = generation.message
+    tokens = (message.tokens_in or (record.total_tokens if record else 0)) + (message.tokens_out or 0)
+    if record is None or record.budget_tokens is None or not epochs.is_long(record, tokens):
         return None
     uncovered = read_uncovered(
         conversation_id=generation.conversation_id, tip=generation.pk, tokenizer=record.tokenizer

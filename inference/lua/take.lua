@@ -1,10 +1,11 @@
 -- ARGV: how many at most, ageing ms, lease ms, the worker, ms after which a job of an unknown model is handed out,
--- and the offers as JSON: {model: [[url, permits], ...]}.
+-- the offers as JSON: {model: [[url, permits], ...]}, and how many of the least urgent class at most.
 -- Returns three lists: for each job id, model, class, user, estimated tokens, deadline, ms waited, url or '', and 1 where
 -- it is of the least urgent class and goes before people; of each replica that was looked at, its url and the requests
 -- that it has; of each model that has people waiting and no free place, its alias and how many they are.
 local most, ageing_ms, lease_ms = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local worker, unknown_ms, offers = ARGV[4], tonumber(ARGV[5]), cjson.decode(ARGV[6])
+local background_left = tonumber(ARGV[7])
 local TAKES_BETWEEN_JUMPS = 4
 local holders = {}
 local taken = {}
@@ -27,7 +28,8 @@ end
 -- turn, to a user whose turn has been due for long: each `ageing_ms` counts as one class more urgent.
 local function head(alias)
   local next_one
-  for rank = 0, LEAST_URGENT do
+  local least_urgent = background_left > 0 and LEAST_URGENT or LEAST_URGENT - 1
+  for rank = 0, least_urgent do
     local member, counter = first(name('shares', alias, rank))
     if member then
       next_one = {rank = rank, urgency = rank, member = member, waited = 0}
@@ -38,7 +40,7 @@ local function head(alias)
   local takes = tonumber(redis.call('HGET', name('state'), 'since_jump:' .. alias)) or TAKES_BETWEEN_JUMPS
   if takes < TAKES_BETWEEN_JUMPS then return next_one end
   local in_turn = next_one
-  for rank = in_turn.rank, LEAST_URGENT do
+  for rank = in_turn.rank, least_urgent do
     local member, due = first(name('turns', alias, rank))
     local waited = member and now - due or 0
     local urgency = rank - math.floor(waited / ageing_ms)
@@ -137,6 +139,7 @@ local function take_next()
   local turn = redis.call('HINCRBY', name('state'), 'turn', 1)
   redis.call('HSET', name('state'), 'taken:' .. alias, turn)
   redis.call('ZADD', name('aliases'), 'XX', turn, alias)
+  if rank == LEAST_URGENT then background_left = background_left - 1 end
   hand_out(job, best.url, best.is_before_people)
   return true
 end

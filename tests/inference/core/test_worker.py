@@ -9,6 +9,7 @@ import pytest_asyncio
 from foundation.redis import connect, connect_async
 from inference import cancellation, lua, queue
 from inference.cancellation import Cancellations, Stopped, Why
+from inference.jobs import BACKGROUND
 from inference.permits import Offer, Permits
 from inference.worker import Periodic, Worker, worker_name, workers_key
 from tests.inference.core.jobs import PLENTY, URL, make_job
@@ -67,6 +68,19 @@ async def working(client, handler, *, offers=PLENTY, concurrency=4, drain_second
 @pytest_asyncio.fixture
 async def handler():
     return Handler()
+
+
+async def test_of_background_work_a_worker_does_little_at_once_and_all_in_the_end(client, sync_client, handler):
+    waiting = [make_job(BACKGROUND) for _ in range(10)]
+    queue.enqueue(sync_client, waiting)
+    async with working(client, handler, concurrency=32):
+        await until(lambda: len(handler.in_hand) == 4)
+        person = make_job()
+        queue.enqueue(sync_client, [person])
+        await until(lambda: person in handler.in_hand)
+        handler.may_end.set()
+        await until(lambda: len(handler.ended) == 11)
+    assert handler.most_at_once == 5
 
 
 async def test_every_job_is_done_once(client, sync_client, handler):

@@ -125,3 +125,19 @@ def at_the_door(sync_client):
     answer = overload.ask(sync_client, overload.Request(new_id(), new_id(), "free", "small", "", 120))
     sync_client.delete(*sync_client.keys(f"{lua.base_key()}:door:*"))
     return answer
+
+
+async def test_a_worker_that_has_enough_background_work_gets_only_peoples(client, sync_client):
+    errands, person = [make_job(BACKGROUND) for _ in range(3)], make_job("free")
+    queue.enqueue(sync_client, errands)
+    let_pass(sync_client, queue.AGEING_SECONDS * 10)
+    queue.enqueue(sync_client, [person])
+
+    async def begun(most_background):
+        taken = await queue.take(client, offers(16), worker="worker", most=16, most_background=most_background)
+        return taken.jobs
+
+    assert await begun(0) == [person]
+    assert len(await begun(2)) == 2
+    assert await begun(0) == []
+    assert len(await begun(5)) == 1
