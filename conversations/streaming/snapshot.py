@@ -11,8 +11,9 @@ import orjson
 from conversations import queries
 from conversations.exchanges import question_id_of
 from conversations.models import Generation, Message
+from conversations.services.admission import NOTICES
 from conversations.services.outcomes import Outcome, done_event, failure_event
-from inference.positions import DONE_ORDINAL, FAILURE_ORDINAL, Position, text_from
+from inference.positions import DONE_ORDINAL, FAILURE_ORDINAL, FIRST_WORKER_ORDINAL, Position, text_from
 from inference.token_stream import StreamedEvent, token_event
 
 MOST_CHARACTERS_PER_EVENT = 16_384
@@ -31,6 +32,7 @@ class Snapshot:
     deadline: datetime
     is_background: bool
     outcome: Outcome
+    notices: tuple[str, ...] = ()
 
     @property
     def is_ended(self) -> bool:
@@ -44,8 +46,11 @@ class Snapshot:
     def events_after(self, position: Position) -> Iterator[StreamedEvent]:
         """Yield, from what is stored, the text that a reader at this position has not seen, and the end if it came.
 
-        A long text comes in parts, made as they are taken, so that a slow reader of it costs little.
+        A long text comes in parts, made as they are taken, so that a slow reader of it costs little. Of an answer that
+        has ended the notices come first: who follows a quick one may be too late for the worker's own.
         """
+        if self.is_ended and position < Position(0, FIRST_WORKER_ORDINAL):
+            yield from self._notice_events()
         reached = Position.of_text(self.content)
         if reached.offset > position.offset:
             missing = text_from(self.content, position.offset)
@@ -56,6 +61,12 @@ class Snapshot:
                 yield event
         if self.is_ended:
             yield from self._end_events(reached.offset)
+
+    def _notice_events(self) -> Iterator[StreamedEvent]:
+        known = [code for code in self.notices if code in NOTICES]
+        for place, code in enumerate(known):
+            position = Position(0, FIRST_WORKER_ORDINAL + place)
+            yield _event(position, "notice", {"code": code, "message": NOTICES[code]})
 
     def _end_events(self, offset: int) -> list[StreamedEvent]:
         events = []
@@ -92,6 +103,7 @@ def snapshot_of(generation: Generation) -> Snapshot:
             error_code=generation.error_code,
             error_message=generation.error_message,
         ),
+        notices=tuple(generation.notices),
     )
 
 

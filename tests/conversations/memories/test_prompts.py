@@ -45,6 +45,19 @@ async def test_what_a_message_asks_to_remember_is_told_in_other_conversations_an
     assert f"{CAT}." in await told(alice, site)
 
 
+async def test_whoever_follows_an_answer_after_its_end_is_told_too_and_nobody_twice(alice, site):
+    events = await alice.send(await alice.conversation(), f"Remember that {CAT}. How old is it?")
+    generation_id = events[0].data["generation_id"]
+    again = await alice.follow(generation_id)
+    assert [event.data for event in again if event.type == "notice"] == [
+        event.data for event in events if event.type == "notice"
+    ]
+    assert [event.type for event in again][:3] == ["start", "notice", "token"]
+    (notice,) = [event for event in events if event.type == "notice"]
+    rest = await alice.follow(generation_id, after=notice.id)
+    assert "notice" not in [event.type for event in rest]
+
+
 async def test_a_deleted_memory_is_in_no_later_prompt_not_even_of_the_same_conversation(alice, site):
     path = await remembered(alice)
     conversation_id = await alice.conversation()
