@@ -56,7 +56,7 @@ async def _ask_any(version: ModelVersion, count: Callable[[ModelServer], Awaitab
     timeouts = Timeouts(connect_seconds=_CONNECT_SECONDS)
     try:
         async with asyncio.timeout(seconds), model_session() as session:
-            for replica in _worth_asking(version):
+            for replica in _best_first(version):
                 server = client_of(replica, session=session, api_key=settings.MODEL_API_KEY or None, timeouts=timeouts)
                 try:
                     return await count(server)
@@ -67,7 +67,7 @@ async def _ask_any(version: ModelVersion, count: Callable[[ModelServer], Awaitab
     return None
 
 
-def _worth_asking(version: ModelVersion) -> list[Replica]:
-    """Return the replicas that are well, as far as workers have told."""
+def _best_first(version: ModelVersion) -> list[Replica]:
+    """Return the replicas, last those that are not well as far as workers have told: they may be by now."""
     reports = last_reports()
-    return [each for each in version.replicas if each.url not in reports or reports[each.url].is_healthy]
+    return sorted(version.replicas, key=lambda each: each.url in reports and not reports[each.url].is_healthy)

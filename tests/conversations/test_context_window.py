@@ -12,6 +12,7 @@ from conversations.models import Conversation, Generation, Message, Summary
 from inference.testing.settings import TwinSettings
 from tests.api_client import text_of
 from tests.conversations.prompts import last_prompt, prompts_of, rendered, share_of_the_one_before
+from tests.inference.core.waiting import until
 from tests.running_site import running_site
 
 WINDOW = 2000
@@ -112,7 +113,18 @@ async def test_an_edit_above_what_is_summarised_ignores_the_summary(alice, site)
     assert "Something else." in prompt
 
 
+async def window_is_known(alice):
+    """Wait until the worker has told the web process how much its model can read."""
+
+    async def is_known():
+        _, models = await alice.call("GET", "/v1/models")
+        return models["data"][0]["context_size"] == WINDOW
+
+    await until(is_known, seconds=20)
+
+
 async def test_a_message_that_can_never_fit_is_refused_with_the_numbers(alice, site):
+    await window_is_known(alice)
     conversation_id = await alice.conversation()
     status, refusal = await alice.call(
         "POST", f"/v1/conversations/{conversation_id}/messages", {"content": "word " * 5000, "stream": False}
