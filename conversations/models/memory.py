@@ -1,6 +1,6 @@
 """A fact about a user that outlives the conversation in which it was told."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from uuid import UUID
 
 from django.conf import settings
@@ -18,11 +18,6 @@ class MemoryQuerySet(models.QuerySet["Memory"]):
 
     def owned_by(self, user_id: UUID) -> "MemoryQuerySet":
         return self.filter(user_id=user_id)
-
-    def in_force(self, now: datetime) -> "MemoryQuerySet":
-        """Those that models are told."""
-        unexpired = Q(expires_at=None) | Q(expires_at__gt=now)
-        return self.filter(unexpired, enabled=True, confirmed_at__isnull=False)
 
     def proposed(self) -> "MemoryQuerySet":
         """Those that the user has not answered."""

@@ -28,7 +28,7 @@ def contents(user, **which):
 
 
 def in_force(user):
-    return list(Memory.objects.owned_by(user.pk).in_force(timezone.now()).values_list("content", flat=True))
+    return [memory.content for memory in Memory.objects.owned_by(user.pk).order_by("id") if memory.is_in_force]
 
 
 def notices_of(user, content, **fields):

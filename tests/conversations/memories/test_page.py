@@ -138,7 +138,7 @@ def test_a_proposal_is_accepted_or_declined(alice, browser):
     posted(browser, "accept_memory", accepted)
     page = posted(browser, "decline_memory", declined).text
     assert "Should this be remembered?" not in page
-    assert list(Memory.objects.in_force(timezone.now())) == list(Memory.objects.all()) == [accepted]
+    assert [each for each in Memory.objects.all() if each.is_in_force] == list(Memory.objects.all()) == [accepted]
 
 
 def test_a_proposal_for_which_there_is_no_room_says_so(alice, browser, settings):
