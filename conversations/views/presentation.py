@@ -27,7 +27,7 @@ class ShownMessage:
     """One row of a conversation. `html` is the answer's Markdown; a user's message is shown as it was written.
 
     An answer that was cut off and continued is one row: that of its last message, with the text of all of them.
-    `notices` are what its reader was told of it when it was asked for; of one under way the script tells.
+    `notices` are what its reader was told of it when it was asked for; of one without text yet the script tells.
     """
 
     message: Message
@@ -97,6 +97,7 @@ def _rows(messages: Iterable[Message]) -> list[list[Message]]:
 
 def _shown(parts: Sequence[Message], told: Sequence[_Told], *, is_last: bool) -> ShownMessage:
     message, text = parts[-1], "".join(part.content for part in parts)
+    has_all_to_come = message.is_under_way and not message.content
     return ShownMessage(
         message,
         parts[0].parent_id,
@@ -104,7 +105,7 @@ def _shown(parts: Sequence[Message], told: Sequence[_Told], *, is_last: bool) ->
         render(text) if message.role == Message.Role.ASSISTANT else None,
         Position.of_text(message.content).event_id,
         told[-1].error,
-        () if message.is_under_way else tuple(chain.from_iterable(each.notices for each in told)),
+        tuple(chain.from_iterable(each.notices for each in (told[:-1] if has_all_to_come else told))),
         is_last,
     )
 

@@ -130,6 +130,33 @@ test("a gap is not shown: what is missing is asked for again", () => {
   assert.equal(text(), "one twothree");
 });
 
+test("who follows anew passes over what was on its way to the follower before, and misses nothing", () => {
+  const { connection, sockets } = connected();
+  connection.start();
+  sockets[0].open();
+  connection.follow("g", { after: 0 });
+  const events = [];
+  connection.follow("g", { after: 0, listener: (event) => events.push(event.type) });
+  const said = (type, eventId, rest = {}) => ({ generation_id: "g", event_id: eventId, type, ...rest });
+  const token = said("token", 3 * ORDINALS, { text: "abc" });
+  const stream = [said("start", 1), said("notice", 16_384, { message: "Remembered." }), token];
+  for (const event of [token, ...stream]) sockets[0].tell(event);
+  assert.deepEqual(events, ["start", "notice", "token"]);
+});
+
+test("who follows anew from the middle asks for the beginning and gets what comes after the middle", () => {
+  const { connection, sockets } = connected();
+  connection.start();
+  sockets[0].open();
+  connection.follow("g", { after: 0 });
+  const texts = [];
+  connection.follow("g", { after: 2 * ORDINALS, listener: (event) => texts.push(event.text) });
+  assert.equal(sockets[0].sent.at(-1).after, null);
+  sockets[0].tell({ generation_id: "g", event_id: 1, type: "start" });
+  sockets[0].tell({ generation_id: "g", event_id: 3 * ORDINALS, type: "token", text: "abc" });
+  assert.deepEqual(texts, ["c"]);
+});
+
 test("without a WebSocket each generation is followed by a stream of its own", () => {
   const { connection, sockets, streams, timers } = connected();
   const { text, events } = reader(connection);

@@ -96,3 +96,9 @@ const UNFINISHED = {
 for (const [name, [text, shown]] of Object.entries(UNFINISHED)) {
   test(`half-made syntax does not flash: ${name}`, () => assert.equal(shownWhileWriting(text), shown));
 }
+
+test("an answer tells each notice once, also one that is shown already", () => {
+  const answer = new Answer("running", ["Remembered."]);
+  for (const message of ["Remembered.", "Trimmed.", "Trimmed."]) answer.take({ type: "notice", message });
+  assert.deepEqual(answer.notices, ["Remembered.", "Trimmed."]);
+});

@@ -19,7 +19,8 @@ class ChatAnswer extends HTMLElement {
 
   connectedCallback() {
     this.#abort = new AbortController();
-    this.#answer = new Answer(this.dataset.status);
+    const notices = Array.from(this.#part("notices").children, (item) => item.textContent);
+    this.#answer = new Answer(this.dataset.status, notices);
     const text = JSON.parse(this.querySelector("script[type='application/json']").textContent);
     this.#markdown = new StreamedMarkdown(this.#part("content"), text);
     this.addEventListener("click", (event) => this.#clicked(event), { signal: this.#abort.signal });

@@ -13,10 +13,12 @@ export class Answer {
   finishReason = null;
   place = null;
   error = null;
-  notices = [];
+  notices;
 
-  constructor(status) {
+  /** `notices` are the sentences that are shown already. */
+  constructor(status, notices = []) {
     this.status = status;
+    this.notices = notices;
   }
 
   get isUnderWay() {
@@ -42,7 +44,7 @@ export class Answer {
         this.#begin();
         break;
       case "notice":
-        this.notices.push(event.message);
+        if (!this.notices.includes(event.message)) this.notices.push(event.message);
         break;
       case "error":
       case "blocked":

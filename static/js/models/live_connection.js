@@ -62,12 +62,18 @@ export class LiveConnection extends EventTarget {
     for (const following of this.#followed.values()) closeStream(following);
   }
 
-  /** Deliver the events after `after` to `listener`; replaces whoever followed this generation before. */
+  /**
+   * Deliver the events after `after` to `listener`; replaces whoever followed this generation before.
+   *
+   * What was on its way to the one before still arrives, and lacks what that one has got: it is passed over, up to the
+   * `start` of a stream that is asked for from its beginning.
+   */
   follow(generationId, { after, conversationId = null, listener = () => {} }) {
     const before = this.#followed.get(generationId);
     if (before !== undefined) this.unfollow(generationId);
     const following = { conversationId: conversationId ?? before?.conversationId ?? null, listener };
     Object.assign(following, { position: new Position(after), isCatchingUp: false, stream: null });
+    following.awaitsStart = before !== undefined && !this.#usesStreams;
     this.#followed.set(generationId, following);
     this.#ask(generationId, following);
   }
@@ -103,6 +109,7 @@ export class LiveConnection extends EventTarget {
     this.#become("live");
     for (const [generationId, following] of this.#followed) {
       closeStream(following);
+      following.awaitsStart = false;
       this.#ask(generationId, following);
     }
   }
@@ -132,6 +139,7 @@ export class LiveConnection extends EventTarget {
 
   #openStream(generationId, following) {
     if (following.stream !== null) return;
+    following.awaitsStart = false;
     const stream = this.#options.openStream(generationId, following.position.eventId);
     following.stream = stream;
     stream.onopen = () => this.#become("live");
@@ -164,6 +172,8 @@ export class LiveConnection extends EventTarget {
   }
 
   #take(event, following) {
+    if (following.awaitsStart && event.type !== "start") return;
+    following.awaitsStart = false;
     const taken = following.position.take(event);
     if (taken.kind === "repeat") return;
     if (taken.kind === "gap" && !following.isCatchingUp) {
@@ -186,7 +196,7 @@ export class LiveConnection extends EventTarget {
 
   #ask(generationId, following) {
     if (this.#usesStreams) this.#openStream(generationId, following);
-    else this.#send({ type: "follow", generation_id: generationId, after: following.position.eventId || null });
+    else this.#send({ type: "follow", generation_id: generationId, after: afterOf(following) });
   }
 
   #send(message) {
@@ -209,6 +219,10 @@ export class LiveConnection extends EventTarget {
     this.#options.clearTimeout(this.#retry);
     this.#retry = null;
   }
+}
+
+function afterOf({ awaitsStart, position }) {
+  return awaitsStart ? null : position.eventId || null;
 }
 
 function closeStream(following) {

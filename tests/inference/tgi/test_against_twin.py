@@ -22,8 +22,12 @@ SHORT = Timeouts(read_seconds=0.5, first_token_seconds=0.5, token_seconds=0.5)
 @asynccontextmanager
 async def twin_client(session, *, timeouts=None, **settings):
     async with running_twin(TwinSettings(**{**FAST, **settings})) as twin:
-        kind = OpenAICompatibleClient if twin.settings.dialect == "openai" else TGIClient
-        yield twin, kind(twin.url, session=session, **({"timeouts": timeouts} if timeouts else {}))
+        yield twin, client_of(twin, session, **({"timeouts": timeouts} if timeouts else {}))
+
+
+def client_of(twin, session, **options):
+    kind = OpenAICompatibleClient if twin.settings.dialect == "openai" else TGIClient
+    return kind(twin.url, session=session, **options)
 
 
 def prompt(fault: dict | None = None, **wishes) -> str:
@@ -134,10 +138,10 @@ async def test_a_refusal_is_told_apart_and_the_next_request_is_answered(session,
 @pytest.mark.parametrize(("fault", "kind"), BREAKS, ids=str)
 async def test_an_answer_that_breaks_can_be_continued_to_the_same_bytes(session, fault, kind, after):
     asked = prompt(fault | {"after": after}, tokens=24)
-    async with twin_client(session, timeouts=SHORT, keep_alive_ms=100.0) as (_, client):
-        error, partial = await interrupted(client, request(asked))
+    async with twin_client(session, timeouts=SHORT, keep_alive_ms=100.0) as (twin, hasty):
+        error, partial = await interrupted(hasty, request(asked))
         assert type(error) is kind
-        rest = await ask(client, request(asked, partial=partial or None))
+        rest = await ask(client_of(twin, session), request(asked, partial=partial or None))
     assert partial + text_of(rest) == expected_answer(asked)
 
 
