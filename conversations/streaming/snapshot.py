@@ -46,8 +46,8 @@ class Snapshot:
     def events_after(self, position: Position) -> Iterator[StreamedEvent]:
         """Yield, from what is stored, the text that a reader at this position has not seen, and the end if it came.
 
-        A long text comes in parts, made as they are taken, so that a slow reader of it costs little. Once there is text,
-        or the end, the notices come first: who follows a quick answer may be too late for the worker's own.
+        A long text comes in parts, made as they are taken, so that a slow reader of it costs little. Once there is
+        text, or the end, the notices come first: who follows a quick answer may be too late for the worker's own.
         """
         if (self.content or self.is_ended) and position < Position(0, FIRST_WORKER_ORDINAL):
             yield from self._notice_events()

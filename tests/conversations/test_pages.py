@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import reverse
 
 from accounts.models import Tier
-from conversations.models import Conversation, Generation, Message
+from conversations.models import Conversation, Message
 from conversations.services.admission import NOTICES
 from foundation.ids import new_id
 from inference.positions import Position
@@ -82,10 +82,10 @@ def test_an_answer_under_way_tells_the_script_how_far_its_text_goes(alice, brows
 
 @pytest.mark.parametrize(("content", "count"), [("", 0), ("So far", 1)])
 def test_an_answer_under_way_shows_the_notices_that_came_before_its_text(alice, browser, content, count):
-    answer = make_answer(alice, status=Message.Status.RUNNING, content=content)
-    Generation.objects.filter(pk=answer.pk).update(notices=["memory_saved"])
+    browser.post("/c/new/messages", {"content": "Remember that I am vegan."}, headers=FRAGMENT)
+    answer = Message.objects.get(role="assistant")
+    Message.objects.filter(pk=answer.pk).update(content=content)
     assert browser.get(f"/c/{answer.conversation_id}").text.count(NOTICES["memory_saved"]) == count
-
 
 
 def test_a_finished_conversation_does_not_reload_itself(alice, browser):
