@@ -132,7 +132,6 @@ test("a gap is not shown: what is missing is asked for again", () => {
 
 test("who follows anew passes over what was on its way to the follower before, and misses nothing", () => {
   const { connection, sockets } = connected();
-  connection.start();
   sockets[0].open();
   connection.follow("g", { after: 0 });
   const events = [];
@@ -146,7 +145,6 @@ test("who follows anew passes over what was on its way to the follower before, a
 
 test("who follows anew from the middle asks for the beginning and gets what comes after the middle", () => {
   const { connection, sockets } = connected();
-  connection.start();
   sockets[0].open();
   connection.follow("g", { after: 0 });
   const texts = [];
