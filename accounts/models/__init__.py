@@ -1,9 +1,43 @@
-"""Users, tiers, keys, usage."""
+"""Users, tiers, keys, usage, money."""
 
 from accounts.models.api_key import APIKey
 from accounts.models.audit import AuditLog
-from accounts.models.tier import Tier
-from accounts.models.usage import RequestReservation, UsageRecord
+from accounts.models.erasure import Erasure
+from accounts.models.invitation import Invitation
+from accounts.models.invoice import CreditNote, Invoice, InvoiceLine, NumberSeries
+from accounts.models.sanction import Sanction
+from accounts.models.subscription import PlanSpan, StripeEvent, Subscription
+from accounts.models.tier import ModelLimit, Tier
+from accounts.models.usage import (
+    SHARED_POOL,
+    DailyUsage,
+    RequestReservation,
+    TokenBudget,
+    TokenReservation,
+    UsageRecord,
+)
 from accounts.models.user import User
 
-__all__ = ["APIKey", "AuditLog", "RequestReservation", "Tier", "UsageRecord", "User"]
+__all__ = [
+    "SHARED_POOL",
+    "APIKey",
+    "AuditLog",
+    "CreditNote",
+    "DailyUsage",
+    "Erasure",
+    "Invitation",
+    "Invoice",
+    "InvoiceLine",
+    "ModelLimit",
+    "NumberSeries",
+    "PlanSpan",
+    "RequestReservation",
+    "Sanction",
+    "StripeEvent",
+    "Subscription",
+    "Tier",
+    "TokenBudget",
+    "TokenReservation",
+    "UsageRecord",
+    "User",
+]
