@@ -7,7 +7,7 @@ from foundation.ids import new_id
 
 
 class Erasure(models.Model):
-    """An account that is to be erased, or has been. Holds nothing of the person but, until it is done, the account's id.
+    """An account that is to be erased, or has been. Of the person it holds the account's id, and that until it is done.
 
     `stores` lists each store with how many of its things were erased; `digest` is the SHA-256 of the receipt's secret.
     """
