@@ -17,6 +17,7 @@ urlpatterns = [
     path("metrics", metrics, name="metrics"),
     path("admin/", admin.site.urls),
     path("accounts/", include("allauth.urls")),
+    path("account/", include("accounts.urls")),
     path("_allauth/", include("allauth.headless.urls")),
     path("v1/schema/", SchemaView.as_view(), name="schema"),
     path("v1/docs/", DocsView.as_view(), name="docs"),

@@ -8,7 +8,7 @@ from django.views.decorators.http import require_safe
 
 from conversations import queries
 from conversations.seen_context import seen_context
-from conversations.views.access import SignedInRequest, signed_in
+from accounts.views.access import SignedInRequest, signed_in
 
 
 @require_safe

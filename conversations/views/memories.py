@@ -15,7 +15,7 @@ from conversations.exceptions import InvalidRequest
 from conversations.forms import InstructionsForm, MemoryForm, SwitchForm, valid
 from conversations.services import memories, preferences
 from conversations.services.conversations import MOST_INSTRUCTION_CHARACTERS
-from conversations.views.access import SignedInRequest, signed_in
+from accounts.views.access import SignedInRequest, signed_in
 from conversations.views.presentation import ShownMemory, shown_memories
 
 

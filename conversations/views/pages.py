@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 
 from conversations import queries
 from conversations.models import Conversation
-from conversations.views.access import SignedInRequest, signed_in
+from accounts.views.access import SignedInRequest, signed_in
 from conversations.views.model_choices import model_choices
 from conversations.views.presentation import Followed, followed, shown_conversations, shown_messages
 from foundation.ids import new_id

@@ -13,7 +13,7 @@ from conversations.forms import MessageForm
 from conversations.services import continuing, generations
 from conversations.services import messages as message_services
 from conversations.services.answer_requests import Sent
-from conversations.views.access import SignedInRequest, signed_in, wants_fragment
+from accounts.views.access import SignedInRequest, signed_in, wants_fragment
 from conversations.views.presentation import ShownConversation, shown_messages
 
 

@@ -10,7 +10,7 @@ from conversations import queries
 from conversations.forms import TitleForm, valid
 from conversations.models import Conversation
 from conversations.services import conversations as conversation_services
-from conversations.views.access import SignedInRequest, signed_in, wants_fragment
+from accounts.views.access import SignedInRequest, signed_in, wants_fragment
 from conversations.views.presentation import ShownConversation, followed, shown_conversations
 
 

@@ -45,5 +45,5 @@ def signed_in[**P](
 
 def _sign_in_first(request: HttpRequest) -> HttpResponse:
     if wants_fragment(request):
-        return render(request, "conversations/_signed_out.html", status=401)
+        return render(request, "_signed_out.html", status=401)
     return redirect_to_login(request.get_full_path() if request.method == "GET" else "/")
