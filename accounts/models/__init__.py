@@ -4,7 +4,7 @@ from accounts.models.api_key import APIKey
 from accounts.models.audit import AuditLog
 from accounts.models.erasure import Erasure
 from accounts.models.invitation import Invitation
-from accounts.models.invoice import CreditNote, Invoice, InvoiceLine, NumberSeries
+from accounts.models.invoice import BillingMail, ClosedPeriod, CreditNote, Invoice, InvoiceLine, NumberSeries
 from accounts.models.sanction import Sanction
 from accounts.models.subscription import PlanSpan, StripeEvent, Subscription
 from accounts.models.tier import ModelLimit, Tier
@@ -22,6 +22,8 @@ __all__ = [
     "SHARED_POOL",
     "APIKey",
     "AuditLog",
+    "BillingMail",
+    "ClosedPeriod",
     "CreditNote",
     "DailyUsage",
     "Erasure",

@@ -1,5 +1,7 @@
 """Invoices and credit notes. What was issued is never changed: it is paid, or credited."""
 
+from decimal import Decimal
+
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
@@ -33,6 +35,7 @@ class Invoice(models.Model):
     user = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="invoices")
     customer_name = models.CharField(max_length=150, blank=True)
     customer_email = models.EmailField(blank=True)
+    issuer = models.TextField(blank=True, default="", db_default="", help_text="Who issued it, as of then.")
     period_start = models.DateTimeField()
     period_end = models.DateTimeField()
     currency = models.CharField(max_length=3)
@@ -69,6 +72,52 @@ class InvoiceLine(models.Model):
 
     def __str__(self) -> str:
         return self.description
+
+
+class ClosedPeriod(models.Model):
+    """A subscription's month that has been billed, or had nothing to bill: it is closed once, and then never changes.
+
+    `usage` is what the ledger held for the month at that time, `overage` what was billed of it. `unsettled` counts the
+    answers that had been waited for long enough: what they cost is billed with the next month.
+    """
+
+    subscription = models.ForeignKey(Subscription, on_delete=models.PROTECT, related_name="closed_periods")
+    period_start = models.DateTimeField()
+    period_end = models.DateTimeField()
+    invoice = models.OneToOneField(Invoice, on_delete=models.PROTECT, null=True, related_name="closed_period")
+    usage = models.DecimalField(max_digits=24, decimal_places=12, default=Decimal(0))
+    overage = models.DecimalField(max_digits=12, decimal_places=2, default=Decimal(0))
+    unsettled = models.PositiveIntegerField(default=0)
+    closed_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["subscription", "period_start"], name="one_closing_per_period")]
+
+    def __str__(self) -> str:
+        return f"{self.subscription_id} {self.period_start:%Y-%m}"
+
+
+class BillingMail(models.Model):
+    """A mail about money that is owed to its user: written with what it tells of, sent after that is certain."""
+
+    class Kind(models.TextChoices):
+        INVOICE_ISSUED = "invoice_issued"
+        CREDIT_ISSUED = "credit_issued"
+        PAYMENT_FAILED = "payment_failed"
+        PLAN_ENDED = "plan_ended"
+
+    kind = models.CharField(max_length=32, choices=Kind)
+    subscription = models.ForeignKey(Subscription, on_delete=models.CASCADE, related_name="+")
+    invoice = models.ForeignKey(Invoice, on_delete=models.CASCADE, null=True, related_name="+")
+    details = models.JSONField(default=dict)
+    created_at = models.DateTimeField(default=timezone.now)
+    sent_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["id"], condition=Q(sent_at=None), name="billing_mail_to_send")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.subscription_id}"
 
 
 class CreditNote(models.Model):

@@ -47,6 +47,13 @@ class PlanSpan(models.Model):
 
     subscription = models.ForeignKey(Subscription, on_delete=models.CASCADE, related_name="spans")
     tier = models.ForeignKey(Tier, on_delete=models.PROTECT, related_name="+")
+    provider = models.CharField(
+        max_length=16,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Who collects the price of this stretch; empty, the site by invoice.",
+    )
     monthly_price = models.DecimalField(max_digits=12, decimal_places=2)
     bills_overage = models.BooleanField(default=False)
     included_usage = models.DecimalField(max_digits=12, decimal_places=2, default=Decimal(0))
