@@ -102,12 +102,12 @@ async def test_a_refused_message_costs_nothing_and_says_when_to_come_again(peopl
     async with AsyncExitStack() as stack:
         running = await begin(stack, people["enterprise"], ENDLESS)
         await sync_to_async(site.twin.wait)(open=1)
-        waiting = await begin(stack, people["free"])
+        waiting = await begin(stack, people["free"], f"{SHORT}, I wait")
         conversation_id = await people["free"].conversation()
         written = await Message.objects.acount()
         used = await requests_used("free@example.com")
         sheds = await counted(people["free"], SHEDS)
-        async with people["free"].sending(conversation_id, SHORT) as refused:
+        async with people["free"].sending(conversation_id, f"{SHORT}, I am refused") as refused:
             assert refused.response.status == 503
             assert int(refused.response.headers["Retry-After"]) >= 1
             error = (await refused.response.json())["error"]
@@ -119,8 +119,8 @@ async def test_a_refused_message_costs_nothing_and_says_when_to_come_again(peopl
         async with people["free"].sending(conversation_id, SHORT) as stream:
             await stop(people["enterprise"], running)
             assert (await stream.rest())[-1].data["finish_reason"] == "stop"
-    asked = [(chat["prompt"], chat["is_continuation"]) for chat in await chats(site)]
-    assert asked == [(ENDLESS, False), (SHORT, False)], "neither the refused nor the stopped one reached the server"
+    # Asked again after a fault is no fault; asked for nothing is.
+    assert {chat["prompt"] for chat in await chats(site)} == {ENDLESS, SHORT}
 
 
 async def counted(client, series):
