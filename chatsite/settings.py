@@ -213,6 +213,16 @@ HEADLESS_JWT_ACCESS_TOKEN_EXPIRES_IN = 300
 MAILERS = {"default": mailer(env.email_url("EMAIL_URL", default="consolemail://"))}
 DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", default="Chat <chat@localhost>")
 
+# Money ----------------------------------------------------------------------------------------------------------------
+
+CURRENCY = env.str("CURRENCY", default="EUR")
+"""The currency of every price, as ISO 4217 spells it; it has cents."""
+BILLING_GRACE_DAYS = env.int("BILLING_GRACE_DAYS", default=14)
+"""How long a plan whose payment failed goes on; then the account is on the default tier."""
+INVOICE_DUE_DAYS = env.int("INVOICE_DUE_DAYS", default=14)
+INVOICE_ISSUER = env.str("INVOICE_ISSUER", default="", multiline=True)
+"""Who issues invoices: name, address, tax number, bank; lines are separated by \\n."""
+
 # The API --------------------------------------------------------------------------------------------------------------
 
 REST_FRAMEWORK = {
@@ -342,6 +352,13 @@ CELERY_BEAT_SCHEDULE = {
     },
     "clear-expired-sessions": {"task": "accounts.tasks.clear_expired_sessions", "schedule": timedelta(hours=6)},
     "count-reservations-again": {"task": "accounts.tasks.count_reservations_again", "schedule": timedelta(minutes=1)},
+    "roll-up-recent-usage": {
+        "task": "accounts.tasks.roll_up_usage",
+        "args": (2,),
+        "schedule": timedelta(minutes=5),
+        "options": {"expires": 300},
+    },
+    "roll-up-usage-of-weeks": {"task": "accounts.tasks.roll_up_usage", "args": (35,), "schedule": timedelta(days=1)},
 }
 
 # Pages ----------------------------------------------------------------------------------------------------------------
