@@ -7,7 +7,7 @@ from django.contrib.sessions.models import Session
 from django.db.models import Max
 from django.utils import timezone
 
-from accounts import request_window
+from accounts import request_window, rollups
 from accounts.models import RequestReservation, Tier
 
 
@@ -26,3 +26,9 @@ def count_reservations_again() -> None:
     for reservation in RequestReservation.objects.iterator():
         age_ms = max(0, (now - reservation.created_at) // timedelta(milliseconds=1))
         request_window.add(reservation.user_id, reservation.request_id, age_ms=age_ms)
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def roll_up_usage(days: int) -> None:
+    """Bring the roll-ups of today and the days before it up to the ledger, `days` of them together."""
+    rollups.roll_up_recent(days=days)

@@ -5,8 +5,9 @@ from accounts.models.audit import AuditLog
 from accounts.models.erasure import Erasure
 from accounts.models.invitation import Invitation
 from accounts.models.invoice import BillingMail, ClosedPeriod, CreditNote, Invoice, InvoiceLine, NumberSeries
+from accounts.models.rolled_up_day import RolledUpDay
 from accounts.models.sanction import Sanction
-from accounts.models.subscription import PlanSpan, StripeEvent, Subscription
+from accounts.models.subscription import PlanSpan, StripeCustomer, StripeEvent, Subscription
 from accounts.models.tier import ModelLimit, Tier
 from accounts.models.usage import (
     SHARED_POOL,
@@ -34,7 +35,9 @@ __all__ = [
     "NumberSeries",
     "PlanSpan",
     "RequestReservation",
+    "RolledUpDay",
     "Sanction",
+    "StripeCustomer",
     "StripeEvent",
     "Subscription",
     "Tier",
