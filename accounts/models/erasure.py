@@ -18,6 +18,7 @@ class Erasure(models.Model):
     stores = models.JSONField(default=list)
     attempts = models.PositiveIntegerField(default=0)
     requested_at = models.DateTimeField(default=timezone.now)
+    mailed_at = models.DateTimeField(null=True, blank=True, help_text="When the receipt's link was sent.")
     completed_at = models.DateTimeField(null=True, blank=True)
 
     def __str__(self) -> str:

@@ -28,11 +28,7 @@ class Subscription(models.Model):
     tier = models.ForeignKey(Tier, on_delete=models.PROTECT, related_name="+")
     status = models.CharField(max_length=16, choices=Status, default=Status.ACTIVE)
     provider = models.CharField(max_length=16, choices=Provider, blank=True, default=Provider.INVOICE)
-    stripe_customer_id = models.CharField(max_length=255, blank=True, default="", db_index=True)
     stripe_subscription_id = models.CharField(max_length=255, blank=True, default="", db_index=True)
-    provider_event_at = models.DateTimeField(
-        null=True, blank=True, help_text="When the newest event of the provider's that is known here was made."
-    )
     grace_until = models.DateTimeField(
         null=True, blank=True, help_text="Until when a failed payment leaves the tier as it is."
     )
@@ -72,6 +68,17 @@ class PlanSpan(models.Model):
 
     def __str__(self) -> str:
         return f"{self.tier_id} from {self.starts_at:%Y-%m-%d}"
+
+
+class StripeCustomer(models.Model):
+    """Who a user is at Stripe. `synced_at` is when Stripe was asked for what was last taken over."""
+
+    customer_id = models.CharField(primary_key=True, max_length=255)
+    user = models.OneToOneField(User, on_delete=models.CASCADE, related_name="+")
+    synced_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return self.customer_id
 
 
 class StripeEvent(models.Model):
