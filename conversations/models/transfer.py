@@ -69,6 +69,7 @@ class ImportedConversation(models.Model):
     )
     source = models.CharField(max_length=32)
     source_id = models.CharField(max_length=255)
+    brought_by = models.ForeignKey(Import, on_delete=models.SET_NULL, null=True, related_name="brought")
 
     class Meta:
         constraints = [
