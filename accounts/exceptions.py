@@ -41,3 +41,11 @@ class InvalidRequest(AccountsError):
 
 class RequestsExceeded(AccountsError):
     code = "requests_exceeded"
+
+
+class PaymentProviderUnavailable(AccountsError):
+    code = "payment_provider_unavailable"
+
+
+class InvalidWebhook(AccountsError):
+    code = "invalid_webhook"

@@ -19,6 +19,7 @@ log = structlog.get_logger(__name__)
 STATUS_BY_CODE = {
     "malformed_json": 400,
     "malformed_request": 400,
+    "invalid_webhook": 400,
     "not_authenticated": 401,
     "token_expired": 401,
     "key_revoked": 401,
@@ -37,6 +38,7 @@ STATUS_BY_CODE = {
     "requests_exceeded": 429,
     "internal_error": 500,
     "overloaded": 503,
+    "payment_provider_unavailable": 503,
     "no_capacity": 503,
 }
 

@@ -220,6 +220,13 @@ CURRENCY = env.str("CURRENCY", default="EUR")
 BILLING_GRACE_DAYS = env.int("BILLING_GRACE_DAYS", default=14)
 """How long a plan whose payment failed goes on; then the account is on the default tier."""
 INVOICE_DUE_DAYS = env.int("INVOICE_DUE_DAYS", default=14)
+STRIPE_SECRET_KEY = env.str("STRIPE_SECRET_KEY", default="")
+STRIPE_WEBHOOK_SECRET = env.str("STRIPE_WEBHOOK_SECRET", default="")
+"""With both, plans can be paid by Stripe; without, the site bills by invoice only."""
+STRIPE_API_BASE = env.str("STRIPE_API_BASE", default="")
+"""Where Stripe's API is, if not at its own address."""
+if bool(STRIPE_SECRET_KEY) != bool(STRIPE_WEBHOOK_SECRET):
+    raise ImproperlyConfigured("Set STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET together, or neither.")
 INVOICE_ISSUER = env.str("INVOICE_ISSUER", default="", multiline=True)
 """Who issues invoices: name, address, tax number, bank; lines are separated by \\n."""
 
@@ -350,6 +357,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": timedelta(minutes=5),
         "options": {"expires": 300},
     },
+    "push-forgotten-overages": {
+        "task": "accounts.stripe.tasks.push_forgotten_overages",
+        "schedule": timedelta(hours=1),
+    },
+    "compare-with-stripe": {"task": "accounts.stripe.tasks.compare_with_stripe", "schedule": timedelta(hours=24)},
     "clear-expired-sessions": {"task": "accounts.tasks.clear_expired_sessions", "schedule": timedelta(hours=6)},
     "count-reservations-again": {"task": "accounts.tasks.count_reservations_again", "schedule": timedelta(minutes=1)},
     "roll-up-recent-usage": {
@@ -400,6 +412,9 @@ SECURE_CSP: dict[str, list[str]] = {
 }
 PAGE_CSP = SECURE_CSP | {"require-trusted-types-for": ["'script'"], "trusted-types": ["server-fragments"]}
 """For the product's own pages. The admin and the API's page bring scripts that know no Trusted Types."""
+if STRIPE_SECRET_KEY:
+    # A form of the billing page leads to Stripe's own pages.
+    PAGE_CSP["form-action"] = [CSP.SELF, "https://checkout.stripe.com", "https://billing.stripe.com"]
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
 SESSION_COOKIE_HTTPONLY = True
