@@ -200,6 +200,10 @@ ACCOUNT_REAUTHENTICATION_METHODS = {"password"}
 ACCOUNT_LOGOUT_ON_GET = False
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_PREVENT_ENUMERATION = True
+ERASURE_HOURS = env.int("ERASURE_HOURS", default=24)
+"""Within how many hours all of an account is erased, as people are told; usually it takes seconds."""
+RECEIPT_KEEP_DAYS = 365
+"""How long the receipt of an erasure can be read."""
 HEADLESS_CLIENTS = ("app",)
 HEADLESS_TOKEN_STRATEGY = "accounts.access_tokens.AccessTokenStrategy"  # noqa: S105
 HEADLESS_JWT_ALGORITHM = "HS256"
@@ -304,6 +308,10 @@ MEMORY_REVIEW_DAYS = env.int("MEMORY_REVIEW_DAYS", default=180)
 """A memory that nobody has confirmed or changed for so long is offered for review."""
 TEMPORARY_KEEP_HOURS = env.int("TEMPORARY_KEEP_HOURS", default=24)
 """How long after its last message a temporary conversation is deleted."""
+EXPORT_KEEP_DAYS = env.int("EXPORT_KEEP_DAYS", default=7)
+"""How long the file of an export can be fetched."""
+MAX_IMPORT_BYTES = env.int("MAX_IMPORT_BYTES", default=500_000_000)
+"""How large a file may be that conversations are imported from."""
 STREAM_KEEP_SECONDS = 3600
 """Lifetime of a generation's token stream in Redis after its last event."""
 
@@ -362,6 +370,24 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": timedelta(hours=1),
     },
     "compare-with-stripe": {"task": "accounts.stripe.tasks.compare_with_stripe", "schedule": timedelta(hours=24)},
+    "take-up-erasures": {
+        "task": "accounts.tasks.take_up_erasures",
+        "schedule": timedelta(minutes=1),
+        "options": {"expires": 60},
+    },
+    "delete-outlived-receipts": {
+        "task": "accounts.tasks.delete_outlived_receipts",
+        "schedule": timedelta(hours=24),
+    },
+    "take-up-transfers": {
+        "task": "conversations.tasks.take_up_transfers",
+        "schedule": timedelta(minutes=1),
+        "options": {"expires": 60},
+    },
+    "delete-expired-exports": {
+        "task": "conversations.tasks.delete_expired_exports",
+        "schedule": timedelta(hours=1),
+    },
     "clear-expired-sessions": {"task": "accounts.tasks.clear_expired_sessions", "schedule": timedelta(hours=6)},
     "count-reservations-again": {"task": "accounts.tasks.count_reservations_again", "schedule": timedelta(minutes=1)},
     "roll-up-recent-usage": {
