@@ -56,7 +56,7 @@ def send(*, user: User, conversation_id: UUID | None, message: NewMessage, idemp
         options=message.options,
     )
     digest = digest_of("send", conversation_id, message)
-    asked = memories.asked_in(message.content)
+    asked = memories.asked_in(message.content, user=user)
 
     def prepare(ids: NewIds) -> AnswerRequest:
         conversation = _conversation_to_write(user, conversation_id, message)

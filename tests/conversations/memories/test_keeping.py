@@ -9,11 +9,12 @@ from django.db import connection, connections
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from accounts.models import Tier
 from conversations.exceptions import InvalidRequest, MemoriesFull, NotFound
 from conversations.models import Conversation, Memory, Message
 from conversations.services import conversations, memories, preferences
 from conversations.services.messages import NewMessage, send
-from tests.accounts.factories import make_user
+from tests.accounts.factories import make_tier, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -81,6 +82,18 @@ def test_a_user_has_at_most_so_many_memories(alice, settings):
     memories.delete(user=alice, memory_id=first.id)
     memories.create(user=alice, content="Three of them")
     memories.create(user=make_user(), content="Somebody else's")
+
+
+def test_a_tier_may_allow_other_numbers_than_the_site(settings):
+    settings.MOST_MEMORIES, settings.MOST_MEMORY_TOKENS = 5, 100
+    tier = make_tier(requests=10)
+    Tier.objects.filter(pk=tier.pk).update(most_memories=1, most_memory_tokens=10)
+    bob = make_user(tier=tier.pk)
+    with pytest.raises(InvalidRequest, match="10 tokens are allowed"):
+        memories.create(user=bob, content="日本語で書かれた")
+    memories.create(user=bob, content="One of one")
+    with pytest.raises(MemoriesFull, match="You have 1 memories; 1 are allowed"):
+        memories.create(user=bob, content="Two")
 
 
 @pytest.mark.django_db(transaction=True)
