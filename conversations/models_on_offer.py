@@ -33,6 +33,17 @@ class ModelOnOffer:
     prices: Prices
 
 
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What may answer for a model. `window_tokens` is the largest window, `None` where one is not known.
+
+    `versions` are the names that its answers' versions may have; none where a server has not told what it runs.
+    """
+
+    window_tokens: int | None
+    versions: frozenset[str]
+
+
 def models_on_offer() -> list[ModelOnOffer]:
     """Return every model, in the fleet's order."""
     catalog = current_catalog()
@@ -86,6 +97,23 @@ def most_answer_tokens(alias: str) -> int | None:
     Raise `UnknownModel`.
     """
     return _smallest(version.max_answer_tokens for version in _in_use(current_catalog().find(alias)))
+
+
+def reach_of(alias: str) -> Reach:
+    """Return what any replica of a model may do. Raise `UnknownModel`."""
+    model, reports = current_catalog().find(alias), _reports()
+    windows: list[int | None] = []
+    names: set[str | None] = set()
+    for version in model.versions:
+        for replica in version.replicas:
+            report = reports.get(replica.url)
+            windows.append(_smallest([version.context_tokens, report.max_total_tokens if report else None]))
+            names.add(version.name if version.is_pinned else report.model_id if report else None)
+    is_bounded, is_named = all(windows), None not in names
+    return Reach(
+        window_tokens=max(filter(None, windows), default=None) if is_bounded else None,
+        versions=frozenset(name for name in names if name) if is_named else frozenset(),
+    )
 
 
 def _on_offer(model: Model, catalog: Catalog, reports: dict[str, ReplicaReport]) -> ModelOnOffer:
