@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
+from uuid import UUID
 
 import jwt
 from allauth.headless.tokens.strategies.jwt.internal import validate_access_token
@@ -36,6 +37,8 @@ class Caller:
     user: User
     scopes: frozenset[str]
     credential: str
+    api_key_id: UUID | None = None
+    session_key: str | None = field(default=None, repr=False)
 
     def require(self, scope: str) -> None:
         """Raise `ScopeMissing` unless the credential may do what `scope` covers."""
@@ -61,10 +64,15 @@ def caller_from_session(session: SessionBase) -> Caller:
     request.session = session
     user = get_user(request)
     if isinstance(user, User):
-        return Caller(user=user, scopes=ALL_SCOPES, credential=session_credential(session.session_key or ""))
+        return _signed_in_caller(user, session.session_key or "")
     if _belongs_to_a_suspended_account(session.get(SESSION_KEY)):
         raise _suspended()
     raise NotAuthenticated("You are not signed in, or your sign-in has ended: sign in again.")
+
+
+def _signed_in_caller(user: User, session_key: str) -> Caller:
+    credential = session_credential(session_key)
+    return Caller(user=user, scopes=ALL_SCOPES, credential=credential, session_key=session_key)
 
 
 def _caller_from_api_key(secret: str) -> Caller:
@@ -78,7 +86,8 @@ def _caller_from_api_key(secret: str) -> Caller:
     if not key.user.is_active:
         raise _suspended()
     _note_use(key)
-    return Caller(user=key.user, scopes=frozenset(key.scopes), credential=api_key_credential(key.pk))
+    credential = api_key_credential(key.pk)
+    return Caller(user=key.user, scopes=frozenset(key.scopes), credential=credential, api_key_id=key.pk)
 
 
 def _note_use(key: APIKey) -> None:
@@ -94,7 +103,7 @@ def _caller_from_access_token(token: str) -> Caller:
     claims = _signed_claims(token)
     found = validate_access_token(token)
     if found is not None and isinstance(found.user, User) and found.session is not None:
-        return Caller(user=found.user, scopes=ALL_SCOPES, credential=session_credential(found.session.session_key))
+        return _signed_in_caller(found.user, found.session.session_key)
     if _belongs_to_a_suspended_account(claims.get("sub")):
         raise _suspended()
     raise NotAuthenticated("The sign-in that this access token belongs to has ended: sign in again.")

@@ -3,7 +3,6 @@
 from typing import Any
 from uuid import UUID
 
-from asgiref.sync import async_to_sync
 from django.db import transaction
 from django.db.models.signals import post_delete
 from django.dispatch import receiver
@@ -15,9 +14,9 @@ from conversations.services import context_cache
 
 
 @receiver(credentials_revoked)
-def close_sockets(sender: Any, *, user_id: UUID, credential: str | None, **_kwargs: Any) -> None:
-    """Have every socket close that was opened with what is no longer good."""
-    async_to_sync(tell_credentials_revoked)(user_id, credential)
+def end_what_is_open(sender: Any, *, user_id: UUID, **_kwargs: Any) -> None:
+    """Have every stream and socket end that was opened with what is no longer good."""
+    tell_credentials_revoked(user_id)
 
 
 @receiver(post_delete, sender=Conversation)

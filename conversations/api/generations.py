@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts import quotas
+from accounts.authentication import caller_of
 from conversations import queries
 from conversations.api.conversations import user_of
 from conversations.api.event_stream import EVENT_STREAM, STREAM_TYPE
@@ -57,7 +58,8 @@ class GenerationStreamView(APIView):
         snapshot = snapshot_for(user.pk, generation_id)
         allowance = quotas.peek(user.pk, user.tier)
         give_connection_back()
-        return stream_response(snapshot, after=after, limits=Limits(requests_remaining=allowance.remaining))
+        limits = Limits(requests_remaining=allowance.remaining)
+        return stream_response(snapshot, caller_of(request), after=after, limits=limits)
 
     @extend_schema(exclude=True)
     def head(self, request: Request, generation_id: UUID) -> HttpResponse:
