@@ -13,3 +13,4 @@ class AccountsConfig(AppConfig):
         # Both register what they define as they are read, and need the apps loaded.
         for module in ("accounts.receivers", "accounts.api.schema"):
             import_module(module)
+        import_module("accounts.erasure.own_stores").register_all()

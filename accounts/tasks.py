@@ -1,6 +1,7 @@
 """Upkeep of accounts, in the background. Each task may run any number of times."""
 
 from datetime import timedelta
+from uuid import UUID
 
 from celery import shared_task
 from django.contrib.sessions.models import Session
@@ -8,6 +9,7 @@ from django.db.models import Max
 from django.utils import timezone
 
 from accounts import request_window, rollups
+from accounts.erasure import receipts, work
 from accounts.models import RequestReservation, Tier
 
 
@@ -32,3 +34,55 @@ def count_reservations_again() -> None:
 def roll_up_usage(days: int) -> None:
     """Bring the roll-ups of today and the days before it up to the ledger, `days` of them together."""
     rollups.roll_up_recent(days=days)
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def take_up_erasures() -> None:
+    """Go on with every erasure that is not done."""
+    for erasure_id in work.take_up():
+        work_on_erasure.delay(str(erasure_id))
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def work_on_erasure(erasure_id: str) -> None:
+    """Erase from each store in a task of its own: one that fails holds up no other."""
+    names = work.begin(UUID(erasure_id))
+    if names is None:
+        return
+    mail_receipt.delay(erasure_id)
+    for name in names:
+        erase_from_store.delay(erasure_id, name)
+    _end_if_ready(erasure_id)
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def mail_receipt(erasure_id: str) -> None:
+    """Send the link of an erasure's receipt."""
+    receipts.mail(UUID(erasure_id))
+    _end_if_ready(erasure_id)
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def erase_from_store(erasure_id: str, name: str) -> None:
+    """Erase an account from one store, and then from those that waited for it."""
+    for freed in work.erase_from(UUID(erasure_id), name):
+        erase_from_store.delay(erasure_id, freed)
+    _end_if_ready(erasure_id)
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def end_erasure(erasure_id: str) -> None:
+    """Erase the account itself, once nothing else is left."""
+    if not work.end(UUID(erasure_id)):
+        _end_if_ready(erasure_id)
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def delete_outlived_receipts() -> None:
+    """Delete the receipts of erasures whose time is over."""
+    receipts.delete_outlived()
+
+
+def _end_if_ready(erasure_id: str) -> None:
+    if work.is_ready_to_end(UUID(erasure_id)):
+        end_erasure.delay(erasure_id)
