@@ -39,6 +39,10 @@ class InvalidRequest(AccountsError):
     code = "invalid_request"
 
 
+class ModelNotInTier(AccountsError):
+    code = "model_not_in_tier"
+
+
 class RequestsExceeded(AccountsError):
     code = "requests_exceeded"
 
@@ -49,3 +53,19 @@ class PaymentProviderUnavailable(AccountsError):
 
 class InvalidWebhook(AccountsError):
     code = "invalid_webhook"
+
+
+class TokensExceeded(AccountsError):
+    code = "tokens_exceeded"
+
+
+class ConcurrencyExceeded(AccountsError):
+    code = "concurrency_exceeded"
+
+
+class ModelQuotaExceeded(AccountsError):
+    code = "model_quota_exceeded"
+
+
+class ModelNotInTier(AccountsError):
+    code = "model_not_in_tier"

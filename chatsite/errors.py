@@ -35,6 +35,7 @@ STATUS_BY_CODE = {
     "content_too_long": 413,
     "unsupported_media_type": 415,
     "invalid_request": 422,
+    "model_not_in_tier": 403,
     "requests_exceeded": 429,
     "internal_error": 500,
     "overloaded": 503,

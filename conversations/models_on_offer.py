@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 
 from django.conf import settings
 
-from inference.catalog import AUTO, Capabilities, Catalog, Model, ModelVersion, Prices
+from accounts.exceptions import ModelNotInTier
+from accounts.models import Tier
+from inference.catalog import AUTO, Capabilities, Model, ModelVersion, Prices
 from inference.exceptions import UnknownModel
 from inference.fleet_reports import ReplicaReport, last_reports
 from inference.stored_catalog import current_catalog
@@ -44,25 +46,41 @@ class Reach:
     versions: frozenset[str]
 
 
-def models_on_offer() -> list[ModelOnOffer]:
-    """Return every model, in the fleet's order."""
-    catalog = current_catalog()
-    reports = _reports()
-    return [_on_offer(model, catalog, reports) for model in catalog.models]
+def models_on_offer(tier: Tier) -> list[ModelOnOffer]:
+    """Return the models of a tier, in the fleet's order. The site's default is the tier's, or else the tier's first."""
+    catalog, reports = current_catalog(), _reports()
+    models = [model for model in catalog.models if tier.allows_model(model.alias)]
+    aliases = [model.alias for model in models]
+    default = catalog.default_alias if catalog.default_alias in aliases else next(iter(aliases), "")
+    return [_on_offer(model, reports, is_default=model.alias == default) for model in models]
 
 
-def alias_to_use(wanted: str | None) -> str:
-    """Return the alias of the model that answers: the wanted one, or else the site's default.
+def alias_to_use(wanted: str | None, tier: Tier) -> str:
+    """Return the alias of the model that answers: the wanted one, or else the default.
 
     While the default is not there yet (its weights may still be on their way) and another model is, that one answers
-    whoever named none. Raise `UnknownModel`.
+    whoever named none. Raise `UnknownModel`, `ModelNotInTier`.
     """
-    catalog = current_catalog()
-    default = catalog.find(wanted).alias
     if wanted and wanted != AUTO:
-        return default
-    ready = [model.alias for model in models_on_offer() if model.is_ready]
+        check_allowed(wanted, tier)
+        return wanted
+    offered = models_on_offer(tier)
+    if not offered:
+        raise _not_in_tier(f"The tier {tier.name} has no model that is there.", offered)
+    default = next(model.alias for model in offered if model.is_default)
+    ready = [model.alias for model in offered if model.is_ready]
     return default if default in ready or not ready else ready[0]
+
+
+def check_allowed(wanted: str, tier: Tier) -> None:
+    """Raise `UnknownModel` for a model that is not there, `ModelNotInTier` for one that the tier does not have."""
+    alias = current_catalog().find(wanted).alias
+    if wanted != AUTO and not tier.allows_model(alias):
+        raise _not_in_tier(f"The tier {tier.name} does not have the model {alias}.", models_on_offer(tier))
+
+
+def _not_in_tier(message: str, offered: Iterable[ModelOnOffer]) -> ModelNotInTier:
+    return ModelNotInTier(message, param="model", details={"allowed": [AUTO, *(model.alias for model in offered)]})
 
 
 def background_alias() -> str:
@@ -84,7 +102,7 @@ def window_tokens() -> Callable[[str], int | None]:
 
     def find(alias: str) -> int | None:
         try:
-            return _on_offer(catalog.find(alias), catalog, reports).context_tokens
+            return _on_offer(catalog.find(alias), reports).context_tokens
         except UnknownModel:
             return None
 
@@ -116,14 +134,14 @@ def reach_of(alias: str) -> Reach:
     )
 
 
-def _on_offer(model: Model, catalog: Catalog, reports: dict[str, ReplicaReport]) -> ModelOnOffer:
+def _on_offer(model: Model, reports: dict[str, ReplicaReport], *, is_default: bool = False) -> ModelOnOffer:
     versions = _in_use(model)
     known = [reports[replica.url] for replica in model.replicas if replica.url in reports]
     windows = [report.max_total_tokens for report in known] + [version.context_tokens for version in versions]
     abilities = [version.capabilities for version in versions]
     return ModelOnOffer(
         alias=model.alias,
-        is_default=model.alias == catalog.default_alias,
+        is_default=is_default,
         is_ready=any(report.is_healthy for report in known),
         context_tokens=_smallest(windows),
         max_answer_tokens=_smallest(version.max_answer_tokens for version in versions),

@@ -11,10 +11,10 @@ from conversations import queries
 from conversations.broadcasts import broadcast_soon
 from conversations.exceptions import InvalidRequest
 from conversations.models import Conversation, Message
+from conversations.models_on_offer import check_allowed
 from conversations.services import generations
 from conversations.services.instructions import check_instructions
 from foundation.text import is_storable
-from inference.stored_catalog import current_catalog
 
 MOST_TITLE_CHARACTERS = 200
 MOST_INSTRUCTION_CHARACTERS = 20_000
@@ -36,7 +36,7 @@ def new_conversation(
     *, user: User, title: str = "", model: str = "", instructions: str = "", temporary: bool = False
 ) -> Conversation:
     """Return a conversation that is not saved yet."""
-    _check({"title": title, "model": model, "instructions": instructions})
+    _check(user, {"title": title, "model": model, "instructions": instructions})
     return Conversation(
         user=user,
         title=title,
@@ -54,7 +54,7 @@ def change(*, user: User, conversation_id: UUID, changes: dict[str, Any]) -> Con
     """
     conversation = queries.conversation_of(user.id, conversation_id)
     assert changes.keys() <= _CHANGEABLE
-    _check(changes)
+    _check(user, changes)
     if "active_message_id" in changes:
         _check_is_part(conversation, changes["active_message_id"])
     if "instructions" in changes or "model" in changes:
@@ -103,7 +103,7 @@ def tell_changed(conversation: Conversation) -> None:
     _tell(conversation, "conversation_changed")
 
 
-def _check(values: dict[str, Any]) -> None:
+def _check(user: User, values: dict[str, Any]) -> None:
     for name, most in (("title", MOST_TITLE_CHARACTERS), ("instructions", MOST_INSTRUCTION_CHARACTERS)):
         text = values.get(name) or ""
         if len(text) > most:
@@ -111,7 +111,7 @@ def _check(values: dict[str, Any]) -> None:
         if not is_storable(text):
             raise InvalidRequest(f"{name} contains a NUL or a lone surrogate; remove it.", param=name)
     if values.get("model"):
-        current_catalog().find(values["model"])
+        check_allowed(values["model"], user.tier)
 
 
 def _check_is_part(conversation: Conversation, message_id: UUID | None) -> None:
