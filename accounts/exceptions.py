@@ -67,5 +67,5 @@ class ModelQuotaExceeded(AccountsError):
     code = "model_quota_exceeded"
 
 
-class ModelNotInTier(AccountsError):
-    code = "model_not_in_tier"
+class StillNeeded(AccountsError):
+    code = "still_needed"
