@@ -10,3 +10,4 @@ class ConversationsConfig(AppConfig):
 
     def ready(self) -> None:
         import_module("conversations.receivers")
+        import_module("conversations.erasure").register_all()

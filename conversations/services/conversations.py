@@ -87,15 +87,16 @@ def delete(*, user: User, conversation_id: UUID) -> None:
         erase(conversation)
 
 
-def erase(conversation: Conversation) -> None:
-    """Delete a conversation whose row the transaction has locked."""
+def erase(conversation: Conversation) -> dict[str, int]:
+    """Delete a conversation whose row the transaction has locked; return how many rows went, by their model's label."""
     conversation_id = conversation.id
     # In the order of the ids, as workers lock them.
     ids = list(conversation.generations.select_for_update().order_by("pk").values_list("pk", flat=True))
     list(conversation.errands.select_for_update().order_by("pk").values_list("pk", flat=True))
-    conversation.delete()
+    _, counts = conversation.delete()
     transaction.on_commit(lambda: generations.forget_streams(ids), robust=True)
     _tell(conversation, "conversation_deleted", conversation_id=conversation_id)
+    return counts
 
 
 def tell_changed(conversation: Conversation) -> None:
