@@ -62,7 +62,7 @@ def webhook(request: HttpRequest) -> HttpResponse:
     """Take what Stripe tells; the signature is the credential."""
     _configured(request)
     try:
-        webhooks.receive(request.body, request.headers.get("Stripe-Signature"))
+        webhooks.receive(request.body, request.headers.get("Stripe-Signature", ""))
     except InvalidWebhook as error:
         return HttpResponse(error.message, status=400, content_type="text/plain")
     except PaymentProviderUnavailable:
