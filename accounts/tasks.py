@@ -3,14 +3,19 @@
 from datetime import timedelta
 from uuid import UUID
 
+import structlog
 from celery import shared_task
 from django.contrib.sessions.models import Session
 from django.db.models import Max
 from django.utils import timezone
 
-from accounts import request_window, rollups
+from accounts import rollups
 from accounts.erasure import receipts, work
+from accounts.erasure.stores import NotYet
 from accounts.models import RequestReservation, Tier
+from accounts.quotas.counting_again import count_again
+
+log = structlog.get_logger(__name__)
 
 
 @shared_task  # type: ignore[untyped-decorator]
@@ -25,9 +30,7 @@ def count_reservations_again() -> None:
     now = timezone.now()
     longest_seconds = Tier.objects.aggregate(longest=Max("window_seconds"))["longest"] or 0
     RequestReservation.objects.filter(created_at__lt=now - timedelta(seconds=longest_seconds)).delete()
-    for reservation in RequestReservation.objects.iterator():
-        age_ms = max(0, (now - reservation.created_at) // timedelta(milliseconds=1))
-        request_window.add(reservation.user_id, reservation.request_id, age_ms=age_ms)
+    count_again()
 
 
 @shared_task  # type: ignore[untyped-decorator]
@@ -65,8 +68,13 @@ def mail_receipt(erasure_id: str) -> None:
 @shared_task  # type: ignore[untyped-decorator]
 def erase_from_store(erasure_id: str, name: str) -> None:
     """Erase an account from one store, and then from those that waited for it."""
-    for freed in work.erase_from(UUID(erasure_id), name):
-        erase_from_store.delay(erasure_id, freed)
+    try:
+        freed = work.erase_from(UUID(erasure_id), name)
+    except NotYet as reason:
+        log.info("erasure_waits", erasure_id=erasure_id, store=name, reason=str(reason))
+        return
+    for each in freed:
+        erase_from_store.delay(erasure_id, each)
     _end_if_ready(erasure_id)
 
 

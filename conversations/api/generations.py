@@ -56,9 +56,8 @@ class GenerationStreamView(APIView):
         user = user_of(request)
         after = position_of(request)
         snapshot = snapshot_for(user.pk, generation_id)
-        allowance = quotas.peek(user.pk, user.tier)
+        limits = Limits.within(quotas.peek(user, snapshot.model))
         give_connection_back()
-        limits = Limits(requests_remaining=allowance.remaining)
         return stream_response(snapshot, caller_of(request), after=after, limits=limits)
 
     @extend_schema(exclude=True)

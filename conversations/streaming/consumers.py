@@ -185,8 +185,7 @@ def _caller_from_cookie(cookie: str) -> Caller:
 def _snapshot_and_limits(caller: Caller, generation_id: UUID) -> tuple[Snapshot, Limits]:
     caller.require("read")
     snapshot = snapshot_for(caller.user.pk, generation_id)
-    allowance = quotas.peek(caller.user.pk, caller.user.tier)
-    return snapshot, Limits(requests_remaining=allowance.remaining)
+    return snapshot, Limits.within(quotas.peek(caller.user, snapshot.model))
 
 
 def _read(text_data: str | None) -> tuple[str, UUID, Position]:
