@@ -38,9 +38,9 @@ def choose_time_zone(user: User, name: str) -> None:
 
 
 def suggest_time_zone(user: User, name: str) -> None:
-    """Keep a time zone, which the user's browser is in, unless there is one already."""
-    zone_named(name)
-    User.objects.filter(pk=user.pk, time_zone="").update(time_zone=name)
+    """Keep the time zone that the user's browser is in, unless one is kept already or it is none that is known here."""
+    if name in _known():
+        User.objects.filter(pk=user.pk, time_zone="").update(time_zone=name)
 
 
 @cache

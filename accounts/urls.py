@@ -2,9 +2,18 @@
 
 from django.urls import path
 
-from accounts.views import erasure, stripe
+from accounts.views import api_keys, erasure, security, stripe, usage
 
 urlpatterns = [
+    path("api-keys", api_keys.keys, name="api_keys_page"),
+    path("api-keys/<uuid:api_key_id>/revoke", api_keys.revoke_key, name="revoke_api_key_page"),
+    path("security", security.security, name="security"),
+    path("sign-out-everywhere", security.sign_out_everywhere, name="sign_out_everywhere"),
+    path("invitation/<str:secret>", security.follow_invitation, name="invitation"),
+    path("usage", usage.page, name="usage_page"),
+    path("usage.csv", usage.table, name="usage_table"),
+    path("limits", usage.limits, name="limits_told"),
+    path("time-zone", usage.time_zone, name="usage_time_zone"),
     path("delete", erasure.delete_account, name="delete_account"),
     path("billing/checkout", stripe.begin, name="billing_checkout"),
     path("billing/portal", stripe.portal, name="billing_portal"),

@@ -14,6 +14,7 @@ from rest_framework.views import APIView
 
 from accounts import usage_reports
 from accounts.api.usage_serializers import GROUPS, UsagePageSerializer, UsageQuerySerializer
+from accounts.conversation_titles import titles_of
 from accounts.models import User
 from accounts.time_zones import zone_named
 from accounts.usage_csv import CSV_TYPE, as_csv, exact
@@ -50,20 +51,18 @@ class UsageView(APIView):
         asked = query.validated_data
         period = Period.between(asked.get("from"), asked.get("to"), zone_named(asked["time_zone"]))
         if _wants_csv(request, asked):
-            return csv_answer(asked["group_by"], period, all_rows(user.pk, period, asked["group_by"]))
+            return usage_table(user.pk, period, asked["group_by"])
         return Response(_page(user.pk, period, asked))
 
 
-def csv_answer(group_by: str, period: Period, rows: list[Row[Any]]) -> HttpResponse:
-    """Return the rows as a file to keep."""
+def usage_table(user_id: UUID, period: Period, group_by: str) -> HttpResponse:
+    """Return every row as a file to keep."""
+    rows = _all_rows(user_id, period, group_by)
+    titles = titles_of(user_id, [row.key for row in rows if row.key]) if group_by == "conversation" else None
     name = f"usage-by-{group_by}-{period.first}-{period.last}.csv"
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "X-Content-Type-Options": "nosniff"}
-    return HttpResponse(as_csv(GROUPS[group_by], rows), content_type=f"{CSV_TYPE}; charset=utf-8", headers=headers)
-
-
-def all_rows(user_id: UUID, period: Period, group_by: str) -> list[Row[Any]]:
-    """Return every row, grouped as asked for."""
-    return _READERS[group_by](user_id, period)
+    table = as_csv(GROUPS[group_by], rows, titles)
+    return HttpResponse(table, content_type=f"{CSV_TYPE}; charset=utf-8", headers=headers)
 
 
 def _wants_csv(request: Request, asked: dict[str, Any]) -> bool:
@@ -72,13 +71,17 @@ def _wants_csv(request: Request, asked: dict[str, Any]) -> bool:
     return request._request.get_preferred_type(["application/json", CSV_TYPE]) == CSV_TYPE
 
 
+def _all_rows(user_id: UUID, period: Period, group_by: str) -> list[Row[Any]]:
+    return _READERS[group_by](user_id, period)
+
+
 def _page(user_id: UUID, period: Period, asked: dict[str, Any]) -> dict[str, Any]:
     group_by = asked["group_by"]
     if group_by == "conversation":
         page = _conversations(user_id, period, asked)
         totals = usage_reports.total_of(usage_reports.by_model(user_id, period))
     else:
-        page = Page(all_rows(user_id, period, group_by), None)
+        page = Page(_all_rows(user_id, period, group_by), None)
         totals = usage_reports.total_of(page.items)
     return {
         "data": [{GROUPS[group_by]: row.key, **_shown(row.sums)} for row in page.items],
