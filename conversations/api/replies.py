@@ -63,7 +63,7 @@ class ReplyBegun(HttpResponse):
     def __init__(self, sent: Sent, caller: Caller, *, is_streamed: bool) -> None:
         super().__init__()
         self.snapshot = snapshot_of(sent.generation)
-        self.limits = Limits(requests_remaining=sent.allowance.remaining)
+        self.limits = Limits.within(sent.allowance)
         self.is_streamed = is_streamed
         self.caller = caller
         self.rate_limit_headers = quotas.rate_limit_headers(sent.allowance)

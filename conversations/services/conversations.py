@@ -1,11 +1,14 @@
 """Making, changing and deleting conversations."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 from django.db.models import F
 
+from accounts import quotas, usage
 from accounts.models import User
 from conversations import queries
 from conversations.broadcasts import broadcast_soon
@@ -91,12 +94,21 @@ def erase(conversation: Conversation) -> dict[str, int]:
     """Delete a conversation whose row the transaction has locked; return how many rows went, by their model's label."""
     conversation_id = conversation.id
     # In the order of the ids, as workers lock them.
-    ids = list(conversation.generations.select_for_update().order_by("pk").values_list("pk", flat=True))
+    rows = conversation.generations.select_for_update().order_by("pk").values_list("pk", "status")
+    status_by_id = dict(rows)
     list(conversation.errands.select_for_update().order_by("pk").values_list("pk", flat=True))
     _, counts = conversation.delete()
-    transaction.on_commit(lambda: generations.forget_streams(ids), robust=True)
+    _give_back(conversation.user_id, [pk for pk, status in status_by_id.items() if status == Message.Status.QUEUED])
+    transaction.on_commit(lambda: generations.forget_streams(status_by_id), robust=True)
     _tell(conversation, "conversation_deleted", conversation_id=conversation_id)
     return counts
+
+
+def _give_back(user_id: UUID, waiting: Sequence[UUID]) -> None:
+    """Return what is kept for answers that nobody writes. What is being written is settled by its worker."""
+    settled = usage.settle_orphans(waiting) if waiting else []
+    for generation_id in settled:
+        transaction.on_commit(partial(quotas.settled, user_id, generation_id, tokens_used=0), robust=True)
 
 
 def tell_changed(conversation: Conversation) -> None:

@@ -70,8 +70,8 @@ class _Parts:
     memories_tokens: int
 
 
-def most_tokens(user: User, follows: Message, model: str, *, max_tokens: int) -> int:
-    """Return an upper bound of what is read and written for an answer of at most `max_tokens` to `follows`.
+def most_tokens(user: User, follows: Message, model: str, *, max_answer_tokens: int) -> int:
+    """Return an upper bound of what is read and written for an answer of at most `max_answer_tokens` to `follows`.
 
     The whole window is one. Where that of the nearest answer above was counted by the model that will read it, the
     prompt is bound by that count and what is new; else by the bytes of all its parts.
@@ -82,7 +82,7 @@ def most_tokens(user: User, follows: Message, model: str, *, max_tokens: int) ->
     if reach.window_tokens is not None:
         bounds.append(reach.window_tokens)
     if parts.is_whole:
-        bounds.append(_prompt_tokens(follows, parts) + max_tokens)
+        bounds.append(_prompt_tokens(follows, parts) + max_answer_tokens)
     return min(bounds)
 
 

@@ -3,11 +3,13 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
+from typing import Self
 
 import orjson
 import structlog
 from django.conf import settings
 
+from accounts.quotas import Allowance
 from conversations.streaming.hub import Hub, current_hub
 from conversations.streaming.joining import MOST_EVENTS
 from conversations.streaming.openings import Opening
@@ -39,6 +41,11 @@ class Limits:
 
     requests_remaining: int | None = None
     tokens_remaining: int | None = None
+
+    @classmethod
+    def within(cls, allowance: Allowance) -> Self:
+        """Return what an allowance leaves."""
+        return cls(allowance.requests_remaining, allowance.tokens_remaining)
 
 
 async def follow(

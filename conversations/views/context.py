@@ -6,9 +6,9 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from accounts.views.access import SignedInRequest, signed_in
 from conversations import queries
 from conversations.seen_context import seen_context
-from accounts.views.access import SignedInRequest, signed_in
 
 
 @require_safe
