@@ -9,7 +9,7 @@ from django.contrib.sessions.models import Session
 from django.db.models import Max
 from django.utils import timezone
 
-from accounts import rollups
+from accounts import key_use, rollups, sanctions
 from accounts.erasure import receipts, work
 from accounts.erasure.stores import NotYet
 from accounts.models import RequestReservation, Tier
@@ -19,9 +19,21 @@ log = structlog.get_logger(__name__)
 
 
 @shared_task  # type: ignore[untyped-decorator]
+def write_down_key_uses() -> None:
+    """Write down when API keys were last used."""
+    key_use.write_down()
+
+
+@shared_task  # type: ignore[untyped-decorator]
 def clear_expired_sessions() -> None:
     """Delete the sessions that have expired."""
     Session.objects.filter(expire_date__lt=timezone.now()).delete()
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def end_due_suspensions() -> None:
+    """Let in again whose suspension has come to its end."""
+    sanctions.end_due(timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]

@@ -34,8 +34,9 @@ def register_all() -> None:
     register("invitations", _erase_invitations)
     register("ways to sign in", _erase_ways_to_sign_in, after=[sessions.NAME, "invitations", "logs of staff"])
     register("rate limits", rate_limits.erase)
-    register("billing", billing.erase, after=[CONVERSATIONS])
-    register("usage", _erase_usage, after=[CONVERSATIONS, "billing"])
+    register("last invoices", billing.issue_last_invoice, after=[CONVERSATIONS])
+    register("billing", billing.erase, after=["last invoices"])
+    register("usage", _erase_usage, after=[CONVERSATIONS, "last invoices"])
 
 
 def _erase_keys(user_id: UUID) -> int:

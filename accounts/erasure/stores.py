@@ -9,6 +9,10 @@ type Erased = int | Mapping[str, int]
 type Erase = Callable[[UUID], Erased]
 
 
+class NotYet(Exception):
+    """Something else still needs what the store holds. It is asked again in a while."""
+
+
 @dataclass(frozen=True, slots=True)
 class Store:
     """One store. `after` names those that must hold nothing any more before it is this one's turn."""
