@@ -23,9 +23,8 @@ Status = Subscription.Status
 
 
 class StripeIds(TypedDict, total=False):
-    """What Stripe calls the customer and the subscription."""
+    """What Stripe calls the subscription."""
 
-    stripe_customer_id: str
     stripe_subscription_id: str
 
 
@@ -119,7 +118,7 @@ def _end(subscription: Subscription, at: datetime) -> None:
     _close_span(subscription, _no_earlier_than_known(subscription, at))
     subscription.status, subscription.grace_until = Status.ENDED, None
     subscription.save(update_fields=["status", "grace_until"])
-    User.objects.filter(pk=subscription.user_id).update(tier_id=settings.DEFAULT_TIER)
+    User.objects.filter(subscription=subscription).update(tier_id=settings.DEFAULT_TIER)
     ended = subscription.pk
     transaction.on_commit(lambda: subscription_ended.send(Subscription, subscription_id=ended), robust=True)
     log.info("subscription_ended", subscription_id=str(subscription.pk))
@@ -142,7 +141,7 @@ def _move_to(subscription: Subscription, tier: Tier, at: datetime) -> None:
         )
     subscription.tier = tier
     subscription.save()
-    User.objects.filter(pk=subscription.user_id).update(tier=tier)
+    User.objects.filter(subscription=subscription).update(tier=tier)
 
 
 def _close_span(subscription: Subscription, at: datetime) -> None:

@@ -75,10 +75,10 @@ class InvoiceLine(models.Model):
 
 
 class ClosedPeriod(models.Model):
-    """A subscription's month that has been billed, or had nothing to bill: it is closed once, and then never changes.
+    """A subscription's month that has been billed, or had nothing to bill: it is closed once.
 
-    `usage` is what the ledger held for the month at that time, `overage` what was billed of it. `unsettled` counts the
-    answers that had been waited for long enough: what they cost is billed with the next month.
+    `usage` is what the ledger holds for the month, `overage` what was billed of it. `unsettled` counts the answers that
+    had been waited for long enough: what they cost is billed with the next month, and added here.
     """
 
     subscription = models.ForeignKey(Subscription, on_delete=models.PROTECT, related_name="closed_periods")
