@@ -27,10 +27,16 @@ def _password_replaced(user: User, **_kwargs: Any) -> None:
     announce_revocation(user.pk)
 
 
-@receiver(pre_save, sender=User, dispatch_uid="accounts.suspended")
-def _suspended(instance: User, **_kwargs: Any) -> None:
-    if not instance.is_active and User.objects.filter(pk=instance.pk, is_active=True).exists():
+@receiver(pre_save, sender=User, dispatch_uid="accounts.rights_taken")
+def _rights_taken(instance: User, **_kwargs: Any) -> None:
+    before = User.objects.filter(pk=instance.pk).values("is_active", "is_staff", "is_superuser").first()
+    if before is not None and any(had and not getattr(instance, name) for name, had in before.items()):
         announce_revocation(instance.pk)
+
+
+@receiver(post_delete, sender=User, dispatch_uid="accounts.deleted")
+def _deleted(instance: User, **_kwargs: Any) -> None:
+    announce_revocation(instance.pk)
 
 
 @receiver(post_delete, sender=UserSession, dispatch_uid="accounts.session_ended")

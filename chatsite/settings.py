@@ -3,6 +3,7 @@
 import hmac
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import environ
@@ -52,7 +53,7 @@ if not DEBUG:
         raise ImproperlyConfigured("With DEBUG=false, ALLOWED_HOSTS must name hosts; '*' would accept any Host header.")
 
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "chatsite.admin_apps.ChatAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.humanize",
@@ -63,6 +64,9 @@ INSTALLED_APPS = [
     "allauth",
     "allauth.account",
     "allauth.headless",
+    "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
     "allauth.usersessions",
     "channels",
     "rest_framework",
@@ -196,10 +200,60 @@ ACCOUNT_CHANGE_EMAIL = True
 ACCOUNT_EMAIL_NOTIFICATIONS = True
 ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
 ACCOUNT_REAUTHENTICATION_REQUIRED = True
-ACCOUNT_REAUTHENTICATION_METHODS = {"password"}
+ACCOUNT_REAUTHENTICATION_METHODS = {"password", "mfa"}
 ACCOUNT_LOGOUT_ON_GET = False
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_PREVENT_ENUMERATION = True
+ACCOUNT_RATE_LIMITS = {
+    "login": "30/m/ip",
+    "login_failed": "10/m/ip,5/300s/key",
+    "signup": "20/m/ip",
+    "reset_password": "20/m/ip,5/m/key",
+    "reset_password_from_key": "20/m/ip",
+    "reauthenticate": "10/m/user",
+    "change_password": "5/m/user",
+    "manage_email": "10/m/user",
+}
+"""How often from one network address (`ip`), for one email address (`key`), by one person (`user`)."""
+SIGN_UP = env.str("SIGN_UP", default="open")
+SIGN_UP_DOMAINS = env.list("SIGN_UP_DOMAINS", default=[])
+if SIGN_UP not in ("open", "invite", "domain", "closed"):
+    raise ImproperlyConfigured("SIGN_UP must be open, invite, domain or closed.")
+if SIGN_UP == "domain" and not SIGN_UP_DOMAINS:
+    raise ImproperlyConfigured("With SIGN_UP=domain, set SIGN_UP_DOMAINS to the domains of addresses that may sign up.")
+INVITATION_DAYS = env.int("INVITATION_DAYS", default=7)
+MOST_API_KEYS = env.int("MOST_API_KEYS", default=50)
+"""How many good keys one account may have."""
+STAFF_NEEDS_SECOND_FACTOR = env.bool("STAFF_NEEDS_SECOND_FACTOR", default=not DEBUG)
+MFA_ADAPTER = "accounts.second_factor.SecondFactorAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_TOTP_TOLERANCE = 1
+# Browsers have passkeys on http://localhost, which is where a site is tried out.
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = DEBUG
+MFA_ALLOW_UNVERIFIED_EMAIL = ACCOUNT_EMAIL_VERIFICATION != "mandatory"
+OIDC_ISSUER = env.str("OIDC_ISSUER", default="").rstrip("/")
+OIDC_NAME = env.str("OIDC_NAME", default="your organisation")
+SOCIALACCOUNT_ADAPTER = "accounts.social_sign_in.SocialAccountAdapter"
+SOCIALACCOUNT_EMAIL_AUTHENTICATION = True
+SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True
+SOCIALACCOUNT_STORE_TOKENS = False
+SOCIALACCOUNT_PROVIDERS: dict[str, dict[str, Any]] = {}
+if OIDC_ISSUER:
+    if not DEBUG and not OIDC_ISSUER.startswith("https://"):
+        raise ImproperlyConfigured("OIDC_ISSUER must be an https:// address.")
+    SOCIALACCOUNT_PROVIDERS["openid_connect"] = {
+        "OAUTH_PKCE_ENABLED": True,
+        "APPS": [
+            {
+                "provider_id": "oidc",
+                "name": OIDC_NAME,
+                "client_id": env.str("OIDC_CLIENT_ID"),
+                "secret": env.str("OIDC_CLIENT_SECRET"),
+                "settings": {"server_url": OIDC_ISSUER},
+            }
+        ],
+    }
 ERASURE_HOURS = env.int("ERASURE_HOURS", default=24)
 """Within how many hours all of an account is erased, as people are told; usually it takes seconds."""
 RECEIPT_KEEP_DAYS = 365
@@ -346,6 +400,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": timedelta(seconds=15),
         "options": {"expires": 15},
     },
+    "release-orphaned-reservations": {
+        "task": "conversations.tasks.release_orphaned_reservations",
+        "schedule": timedelta(minutes=1),
+        "options": {"expires": 60},
+    },
     "delete-outlived-conversations": {
         "task": "conversations.tasks.delete_outlived_conversations",
         "schedule": timedelta(minutes=5),
@@ -388,7 +447,13 @@ CELERY_BEAT_SCHEDULE = {
         "task": "conversations.tasks.delete_expired_exports",
         "schedule": timedelta(hours=1),
     },
+    "write-down-key-uses": {
+        "task": "accounts.tasks.write_down_key_uses",
+        "schedule": timedelta(seconds=20),
+        "options": {"expires": 20},
+    },
     "clear-expired-sessions": {"task": "accounts.tasks.clear_expired_sessions", "schedule": timedelta(hours=6)},
+    "end-due-suspensions": {"task": "accounts.tasks.end_due_suspensions", "schedule": timedelta(minutes=1)},
     "count-reservations-again": {"task": "accounts.tasks.count_reservations_again", "schedule": timedelta(minutes=1)},
     "roll-up-recent-usage": {
         "task": "accounts.tasks.roll_up_usage",

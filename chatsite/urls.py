@@ -9,10 +9,6 @@ from chatsite.errors import not_found_json
 from chatsite.health import healthz, metrics, readyz
 from chatsite.schema import DocsView, SchemaView
 
-admin.site.site_header = "Chat administration"
-admin.site.site_title = "Chat"
-admin.site.index_title = "Administration"
-
 urlpatterns = [
     path("healthz", healthz, name="healthz"),
     path("readyz", readyz, name="readyz"),

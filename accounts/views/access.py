@@ -7,11 +7,12 @@ from typing import Concatenate
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.utils.cache import add_never_cache_headers, patch_vary_headers
 from django.views.decorators.csp import csp_override
 
 from accounts.models import User
+from accounts.second_factor import lacks_second_factor
 
 
 class SignedInRequest(HttpRequest):
@@ -35,6 +36,8 @@ def signed_in[**P](
     def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
         if not request.user.is_authenticated:
             return _sign_in_first(request)
+        if lacks_second_factor(request.user):
+            return redirect("mfa_index")
         response = view(request, *args, **kwargs)  # type: ignore[arg-type]
         add_never_cache_headers(response)
         patch_vary_headers(response, ["X-Fragment"])
