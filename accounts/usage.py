@@ -7,14 +7,6 @@ from uuid import UUID
 
 from django.db import connection
 
-RECORD_ENDED = """
-INSERT INTO accounts_usagerecord
-  (generation_id, user_id, conversation_id, model, tokens_in, tokens_cached, tokens_out, created_at)
-SELECT generation_id, user_id, conversation_id, model, %(tokens_in)s, %(tokens_cached)s, %(tokens_out)s, now()
-FROM ended ON CONFLICT (generation_id) DO NOTHING
-"""
-"""Records what each row of `ended` used, as a part of the statement that ends it. Only the first time counts."""
-
 SETTLE_ENDED = """
 settled AS (
   DELETE FROM accounts_tokenreservation reservation USING ended
@@ -26,7 +18,7 @@ settled AS (
      tokens_in, tokens_cached, tokens_out, cost, created_at)
   SELECT ended.generation_id, ended.user_id, ended.conversation_id, ended.model, %(model_version)s,
          coalesce(settled.day, (now() AT TIME ZONE 'UTC')::date),
-         %(tokens_in)s, %(tokens_cached)s, %(tokens_out)s, %(cost)s, now()
+         %(tokens_in)s, %(tokens_cached)s, %(tokens_out)s, %(cost)s, clock_timestamp()
   FROM ended LEFT JOIN settled ON settled.generation_id = ended.generation_id
   ON CONFLICT (generation_id) DO NOTHING
   RETURNING generation_id, user_id, day, tokens_in + tokens_out AS tokens
@@ -109,9 +101,6 @@ def settle(
     with connection.cursor() as cursor:
         cursor.execute(_SETTLE, parameters)
         return bool(cursor.fetchone()[0])
-
-
-record = settle
 
 
 def settle_orphans(generation_ids: Sequence[UUID]) -> list[UUID]:

@@ -1,7 +1,6 @@
 """Who may have another answer written now: the tier's limits, reserved before anything is queued."""
 
 from accounts.quotas.allowances import Allowance, Limit, RequestAllowance, TokenAllowance, rate_limit_headers
-from accounts.quotas.counting_requests import release_request, reserve_request
 from accounts.quotas.counts import Wish
 from accounts.quotas.orphans import release_orphans
 from accounts.quotas.reserving import limits_of, peek, release, reserve, settled, settled_async
@@ -17,9 +16,7 @@ __all__ = [
     "rate_limit_headers",
     "release",
     "release_orphans",
-    "release_request",
     "reserve",
-    "reserve_request",
     "settled",
     "settled_async",
 ]

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from uuid import UUID
 
 from django.utils import timezone
 
@@ -20,7 +19,6 @@ class RequestAllowance:
     window_seconds: int
     resets_at: datetime
     resets_in_seconds: float
-    request_id: UUID | None = None
 
     @property
     def remaining(self) -> int:
@@ -78,7 +76,7 @@ def allowance_of(rules: Rules, counts: Counts, today: Today | None) -> Allowance
     return Allowance(requests_of(rules, counts), None if today is None else tokens_of(rules, today))
 
 
-def requests_of(rules: Rules, counts: Counts, request_id: UUID | None = None) -> RequestAllowance:
+def requests_of(rules: Rules, counts: Counts) -> RequestAllowance:
     """Return where a user stands with the requests of a pool."""
     return RequestAllowance(
         limit=rules.requests,
@@ -86,7 +84,6 @@ def requests_of(rules: Rules, counts: Counts, request_id: UUID | None = None) ->
         window_seconds=rules.window_seconds,
         resets_at=_in(counts.requests_reset_ms),
         resets_in_seconds=counts.requests_reset_ms / 1000,
-        request_id=request_id,
     )
 
 
@@ -121,10 +118,9 @@ def limits_of_pool(rules: Rules, counts: Counts, today: Today) -> list[Limit]:
     return limits
 
 
-def rate_limit_headers(allowance: Allowance | RequestAllowance) -> dict[str, str]:
+def rate_limit_headers(allowance: Allowance) -> dict[str, str]:
     """Return the headers that OpenAI's clients read."""
-    requests = allowance if isinstance(allowance, RequestAllowance) else allowance.requests
-    tokens = None if isinstance(allowance, RequestAllowance) else allowance.tokens
+    requests, tokens = allowance.requests, allowance.tokens
     headers = _headers("requests", requests.limit, requests.remaining, requests.resets_in_seconds)
     if tokens is not None:
         headers |= _headers("tokens", tokens.limit, tokens.remaining, tokens.resets_in_seconds)

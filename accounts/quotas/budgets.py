@@ -21,7 +21,7 @@ WITH budget AS (
   RETURNING day, used + reserved AS taken
 ), reservation AS (
   INSERT INTO accounts_tokenreservation (generation_id, user_id, model, pool, day, tokens, created_at)
-  SELECT %(generation_id)s::uuid, %(user_id)s::uuid, %(model)s, %(pool)s, day, %(tokens)s, now() FROM budget
+  SELECT %(generation_id)s::uuid, %(user_id)s::uuid, %(model)s, %(pool)s, day, %(tokens)s, clock_timestamp() FROM budget
 )
 SELECT taken, midnight, extract(epoch FROM midnight - clock_timestamp())::float8
 FROM budget, LATERAL (SELECT (day + 1)::timestamp AT TIME ZONE 'UTC' AS midnight) AS next_day

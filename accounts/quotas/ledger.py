@@ -1,6 +1,7 @@
 """The same counts as PostgreSQL knows them, for when Redis is away or has forgotten."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -16,29 +17,23 @@ _MINUTE_MS = 60_000
 _PAID_NOTHING = Q(tokens_in=0, tokens_out=0)
 
 
-def past_of(rules: Rules, under_way: Iterable[UUID] = ()) -> Past:
-    """Return what is known of a user; requests are those of the pool. What is `under_way` besides counts as of now."""
+def past_of(rules: Rules) -> Past:
+    """Return what is known of a user; requests are those of the pool."""
     reserved = list(_aged(TokenReservation.objects.filter(user_id=rules.user_id)))
     return Past(
-        requests=_requests(rules, reserved) | dict.fromkeys(under_way, 0),
+        requests=_requests(rules, reserved),
         minute=_minute(rules.user_id, reserved),
         under_way=[(each.pk, each.tokens, each.pool, milliseconds(each.age)) for each in reserved],
     )
 
 
-def check(rules: Rules, wish: Wish, under_way: Iterable[UUID] = ()) -> Counts:
+def check(rules: Rules, wish: Wish) -> Counts:
     """Say whether there is room for a wish. Until the commit, no other of the user's is let in beside it."""
     _wait_for_turn(rules.user_id)
-    past = past_of(rules, under_way)
+    past = past_of(rules)
     counts = _counts(rules, past, wish.tokens)
-    return Counts(
-        requests=counts.requests,
-        requests_reset_ms=counts.requests_reset_ms,
-        minute_tokens=counts.minute_tokens,
-        minute_resets_ms=counts.minute_resets_ms,
-        under_way=counts.under_way,
-        refused_by=_refused_by(rules, wish, counts, is_counted=wish.generation_id in past.requests),
-    )
+    is_counted = wish.generation_id in past.requests
+    return replace(counts, refused_by=_refused_by(rules, wish, counts, is_counted=is_counted))
 
 
 def keep(rules: Rules, wish: Wish) -> None:
@@ -51,11 +46,6 @@ def keep(rules: Rules, wish: Wish) -> None:
 def look(rules: Rules) -> Counts:
     """Return where a user stands, counting nothing."""
     return _counts(rules, past_of(rules), 0)
-
-
-def release(generation_id: UUID) -> None:
-    """Forget a request that Redis was not there to count."""
-    RequestReservation.objects.filter(pk=generation_id).delete()
 
 
 def gone_of(user_id: UUID, holders: dict[UUID, int], *, unknown_after_ms: int) -> list[UUID]:

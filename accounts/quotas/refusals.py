@@ -62,7 +62,7 @@ def _requests_exceeded(rules: Rules, counts: Counts) -> AccountsError:
         f" tier allows. The next can be sent at {_written(requests.resets_at)}.",
         details=_details("requests", requests.limit, requests.used, requests.resets_at, rules),
         retry_after_seconds=requests.resets_in_seconds,
-        headers=rate_limit_headers(requests),
+        headers=rate_limit_headers(Allowance(requests, None)),
     )
 
 
@@ -88,7 +88,7 @@ def _concurrency_exceeded(rules: Rules, counts: Counts) -> AccountsError:
         f"{answers} being written for you, as many at once as your tier allows. Wait for an end, or stop one.",
         details=_details("concurrent_generations", limit, counts.under_way, None),
         retry_after_seconds=_PLACE_SECONDS,
-        headers=rate_limit_headers(requests_of(rules, counts)),
+        headers=rate_limit_headers(Allowance(requests_of(rules, counts), None)),
     )
 
 

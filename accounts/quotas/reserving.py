@@ -129,7 +129,17 @@ def _looked(pools: list[Rules]) -> list[Counts]:
     except REDIS_UNREACHABLE as error:
         _warn(pools[0].user_id, error)
         counts = None
-    return counts if counts is not None else [ledger.look(rules) for rules in pools]
+    if counts is None:
+        return [ledger.look(rules) for rules in pools]
+    return [_with_requests(rules, counted) for rules, counted in zip(pools, counts, strict=True)]
+
+
+def _with_requests(rules: Rules, counts: Counts) -> Counts:
+    """Return the counts, with the requests from the ledger where Redis does not know them."""
+    if counts.requests != windows.UNKNOWN:
+        return counts
+    known = ledger.look(rules)
+    return replace(counts, requests=known.requests, requests_reset_ms=known.requests_reset_ms)
 
 
 def _release_in_redis(user_id: UUID, generation_id: UUID) -> None:

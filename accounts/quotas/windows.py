@@ -13,6 +13,8 @@ from foundation.redis import shared_client
 
 _RELEASED = 0
 
+UNKNOWN = -1
+
 
 def reserve(rules: Rules, wish: Wish, past: Past | None = None) -> Counts | None:
     """Count a wish where there is room for it everywhere; `None` where Redis does not know the user and `past` is not
@@ -33,7 +35,10 @@ def reserve(rules: Rules, wish: Wish, past: Past | None = None) -> Counts | None
 
 
 def look(pools: Sequence[Rules]) -> list[Counts] | None:
-    """Return where a user stands in some pools, counting nothing; `None` where Redis does not know it of all."""
+    """Return where a user stands in some pools, counting nothing; `None` where Redis does not know the user.
+
+    Of a pool whose requests it does not know, these are `UNKNOWN`.
+    """
     asked = [{"pool": each.pool, "requests": each.requests, "window_ms": each.window_ms} for each in pools]
     answer = lua.run(shared_client(), "look", pools[0].user_id, asked)
     if answer is None:

@@ -67,7 +67,7 @@ def test_the_ledger_can_only_be_read(staff):
     user = make_user()
     record = {"model": "small", "tokens_in": 1, "tokens_cached": 0, "tokens_out": 2}
     generation_id = new_id()
-    usage.record(generation_id=generation_id, user_id=user.pk, conversation_id=None, **record)
+    usage.settle(generation_id=generation_id, user_id=user.pk, conversation_id=None, **record)
     assert user.email in staff.get(reverse("admin:accounts_usagerecord_changelist")).text
     assert staff.get(reverse("admin:accounts_usagerecord_add")).status_code == 403
     assert staff.post(reverse("admin:accounts_usagerecord_change", args=[generation_id]), {}).status_code == 403
