@@ -3,7 +3,6 @@
 import hmac
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import environ
@@ -12,6 +11,7 @@ from django.utils.csp import CSP
 
 from chatsite.logs import configure_logging
 from chatsite.mailers import mailer
+from chatsite.oidc import oidc_provider
 from foundation.pool import check_connection
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -232,28 +232,17 @@ MFA_TOTP_TOLERANCE = 1
 # Browsers have passkeys on http://localhost, which is where a site is tried out.
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = DEBUG
 MFA_ALLOW_UNVERIFIED_EMAIL = ACCOUNT_EMAIL_VERIFICATION != "mandatory"
-OIDC_ISSUER = env.str("OIDC_ISSUER", default="").rstrip("/")
-OIDC_NAME = env.str("OIDC_NAME", default="your organisation")
 SOCIALACCOUNT_ADAPTER = "accounts.social_sign_in.SocialAccountAdapter"
 SOCIALACCOUNT_EMAIL_AUTHENTICATION = True
 SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True
 SOCIALACCOUNT_STORE_TOKENS = False
-SOCIALACCOUNT_PROVIDERS: dict[str, dict[str, Any]] = {}
-if OIDC_ISSUER:
-    if not DEBUG and not OIDC_ISSUER.startswith("https://"):
-        raise ImproperlyConfigured("OIDC_ISSUER must be an https:// address.")
-    SOCIALACCOUNT_PROVIDERS["openid_connect"] = {
-        "OAUTH_PKCE_ENABLED": True,
-        "APPS": [
-            {
-                "provider_id": "oidc",
-                "name": OIDC_NAME,
-                "client_id": env.str("OIDC_CLIENT_ID"),
-                "secret": env.str("OIDC_CLIENT_SECRET"),
-                "settings": {"server_url": OIDC_ISSUER},
-            }
-        ],
-    }
+SOCIALACCOUNT_PROVIDERS = oidc_provider(
+    issuer=env.str("OIDC_ISSUER", default=""),
+    client_id=env.str("OIDC_CLIENT_ID", default=""),
+    client_secret=env.str("OIDC_CLIENT_SECRET", default=""),
+    name=env.str("OIDC_NAME", default="your organisation"),
+    allows_http=DEBUG,
+)
 ERASURE_HOURS = env.int("ERASURE_HOURS", default=24)
 """Within how many hours all of an account is erased, as people are told; usually it takes seconds."""
 RECEIPT_KEEP_DAYS = 365
@@ -451,6 +440,13 @@ CELERY_BEAT_SCHEDULE = {
         "task": "accounts.tasks.write_down_key_uses",
         "schedule": timedelta(seconds=20),
         "options": {"expires": 20},
+    },
+    "close-months": {"task": "accounts.tasks.close_months", "schedule": timedelta(hours=1)},
+    "end-unpaid-plans": {"task": "accounts.tasks.end_unpaid_plans", "schedule": timedelta(hours=1)},
+    "send-billing-mails": {
+        "task": "accounts.tasks.send_billing_mails",
+        "schedule": timedelta(minutes=1),
+        "options": {"expires": 60},
     },
     "clear-expired-sessions": {"task": "accounts.tasks.clear_expired_sessions", "schedule": timedelta(hours=6)},
     "end-due-suspensions": {"task": "accounts.tasks.end_due_suspensions", "schedule": timedelta(minutes=1)},
