@@ -10,6 +10,7 @@ from django.db.models import Max
 from django.utils import timezone
 
 from accounts import key_use, rollups, sanctions
+from accounts.billing import closing, invoices, mails, subscriptions
 from accounts.erasure import receipts, work
 from accounts.erasure.stores import NotYet
 from accounts.models import RequestReservation, Tier
@@ -106,3 +107,23 @@ def delete_outlived_receipts() -> None:
 def _end_if_ready(erasure_id: str) -> None:
     if work.is_ready_to_end(UUID(erasure_id)):
         end_erasure.delay(erasure_id)
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def close_months() -> None:
+    """Close the months that are over, with an invoice where something is to pay."""
+    closing.close_due(timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def end_unpaid_plans() -> None:
+    """Have the graces of what is overdue begin, and end the plans whose grace is over."""
+    now = timezone.now()
+    subscriptions.end_graces(now)
+    invoices.start_graces(now)
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def send_billing_mails() -> None:
+    """Send the mails about money that are owed."""
+    mails.send_owed()

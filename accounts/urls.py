@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from accounts.views import api_keys, erasure, security, stripe, usage
+from accounts.views import api_keys, billing, erasure, security, stripe, usage
 
 urlpatterns = [
     path("api-keys", api_keys.keys, name="api_keys_page"),
@@ -15,6 +15,12 @@ urlpatterns = [
     path("limits", usage.limits, name="limits_told"),
     path("time-zone", usage.time_zone, name="usage_time_zone"),
     path("delete", erasure.delete_account, name="delete_account"),
+    path("billing", billing.page, name="billing_page"),
+    path("billing/plan", billing.choose, name="choose_plan"),
+    path("billing/end", billing.leave, name="leave_plan"),
+    path("invoices/<uuid:invoice_id>", billing.invoice, name="invoice_page"),
+    path("invoices/<uuid:invoice_id>.pdf", billing.invoice_pdf, name="invoice_pdf"),
+    path("credit-notes/<uuid:credit_note_id>.pdf", billing.credit_note_pdf, name="credit_note_pdf"),
     path("billing/checkout", stripe.begin, name="billing_checkout"),
     path("billing/portal", stripe.portal, name="billing_portal"),
     path("billing/done", stripe.done, name="billing_done"),

@@ -11,7 +11,7 @@ from django.utils.csp import CSP
 
 from chatsite.logs import configure_logging
 from chatsite.mailers import mailer
-from chatsite.oidc import oidc_provider
+from chatsite.oidc import oidc_provider, origin_of
 from foundation.pool import check_connection
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -236,8 +236,11 @@ SOCIALACCOUNT_ADAPTER = "accounts.social_sign_in.SocialAccountAdapter"
 SOCIALACCOUNT_EMAIL_AUTHENTICATION = True
 SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True
 SOCIALACCOUNT_STORE_TOKENS = False
+OIDC_ISSUER = env.str("OIDC_ISSUER", default="")
+OIDC_SIGN_IN_ORIGIN = env.str("OIDC_SIGN_IN_ORIGIN", default=origin_of(OIDC_ISSUER))
+"""Where the provider's sign-in page is, if not on the issuer's host."""
 SOCIALACCOUNT_PROVIDERS = oidc_provider(
-    issuer=env.str("OIDC_ISSUER", default=""),
+    issuer=OIDC_ISSUER,
     client_id=env.str("OIDC_CLIENT_ID", default=""),
     client_secret=env.str("OIDC_CLIENT_SECRET", default=""),
     name=env.str("OIDC_NAME", default="your organisation"),
@@ -494,7 +497,8 @@ SECURE_CSP: dict[str, list[str]] = {
     "connect-src": [CSP.SELF],
     "object-src": [CSP.NONE],
     "base-uri": [CSP.NONE],
-    "form-action": [CSP.SELF],
+    # A browser also asks this where a form is answered by a redirect, as the sign-in through a provider is.
+    "form-action": [CSP.SELF, *([OIDC_SIGN_IN_ORIGIN] if OIDC_SIGN_IN_ORIGIN else [])],
     "frame-ancestors": [CSP.NONE],
 }
 PAGE_CSP = SECURE_CSP | {"require-trusted-types-for": ["'script'"], "trusted-types": ["server-fragments"]}

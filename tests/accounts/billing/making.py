@@ -4,14 +4,22 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import count
 
-from accounts.models import Tier, TokenReservation, UsageRecord, User
+import time_machine
+
+from accounts.billing import subscriptions
+from accounts.billing.closing import close_period
+from accounts.models import Invoice, Tier, TokenReservation, UsageRecord, User
 from foundation.ids import new_id
+from tests.accounts.factories import make_user
 
 _number = count(1)
 
 
 def at(*when: int) -> datetime:
     return datetime(*when, tzinfo=UTC)
+
+
+ISSUED = at(2026, 12, 1, 2)
 
 
 def make_plan(price="10.00", *, name: str | None = None, included: str | None = None, **fields) -> Tier:
@@ -42,3 +50,13 @@ def make_usage(user: User, cost, when: datetime, *, day=None) -> UsageRecord:
 
 def make_reservation(user: User, day) -> TokenReservation:
     return TokenReservation.objects.create(generation_id=new_id(), user=user, model="large", day=day, tokens=100)
+
+
+def make_invoice(user: User | None = None, total="30.00", *, name: str = "Alice") -> Invoice:
+    """Make the invoice of November 2026, issued on the first of December."""
+    user = user or make_user(name=name)
+    subscription = subscriptions.subscribe(user, make_plan(total), at=at(2026, 11, 1))
+    with time_machine.travel(ISSUED, tick=False):
+        invoice = close_period(subscription, at(2026, 11, 1))
+    assert invoice is not None
+    return invoice
