@@ -80,9 +80,11 @@ def refusal_told(details: object, user: User) -> str:
 
 
 def _told(limit: Limit, user: User) -> ToldLimit:
-    name = _NAMES[limit.name] if limit.model is None else f"{_NAMES[limit.name]} with {limit.model}"
+    name = _NAMES[limit.name]
     if limit.name == "requests" and limit.window_seconds is not None:
         name = f"{name} within {_length(limit.window_seconds)}"
+    if limit.model is not None:
+        name = f"{name}, with {limit.model}"
     width = round(100 * min(limit.used, limit.limit) / limit.limit, 2) if limit.limit else 100.0
     return ToldLimit(name, limit, width, _when(limit, user))
 

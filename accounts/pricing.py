@@ -21,3 +21,8 @@ def cost_of(prices: Prices, tokens_in: int, tokens_cached: int, tokens_out: int)
     with localcontext(prec=_DIGITS):
         read = (tokens_in - tokens_cached) * prices.read
         return (read + tokens_cached * prices.cached + tokens_out * prices.written) / _MILLION
+
+
+def exact(cost: Decimal) -> str:
+    """Return an amount with all of its digits and no zeros after them."""
+    return format(cost.normalize(), "f")

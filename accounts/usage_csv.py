@@ -2,19 +2,33 @@
 
 import csv
 from collections.abc import Iterable, Mapping
-from decimal import Decimal
 from io import StringIO
 from typing import Any
 from uuid import UUID
 
-from accounts.usage_reports import Row
+from django.http import HttpResponse
+
+from accounts.conversation_titles import titles_of
+from accounts.pricing import exact
+from accounts.usage_periods import Period
+from accounts.usage_reports import GROUPS, Row, all_rows
 
 CSV_TYPE = "text/csv"
 _COLUMNS = ("in", "cached", "out", "cost", "answers")
 _BEGIN_A_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
-def as_csv(key_name: str, rows: Iterable[Row[Any]], titles: Mapping[UUID, str] | None = None) -> str:
+def usage_table(user_id: UUID, period: Period, group_by: str) -> HttpResponse:
+    """Return every row as a file to keep."""
+    rows = all_rows(user_id, period, group_by)
+    titles = titles_of(user_id, [row.key for row in rows if row.key]) if group_by == "conversation" else None
+    name = f"usage-by-{group_by}-{period.first}-{period.last}.csv"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "X-Content-Type-Options": "nosniff"}
+    table = _as_csv(GROUPS[group_by], rows, titles)
+    return HttpResponse(table, content_type=f"{CSV_TYPE}; charset=utf-8", headers=headers)
+
+
+def _as_csv(key_name: str, rows: Iterable[Row[Any]], titles: Mapping[UUID, str] | None = None) -> str:
     """Return the rows below a line that names the columns, as RFC 4180 has it; with a column of `titles` by the key."""
     text = StringIO()
     table = csv.writer(text)
@@ -25,11 +39,6 @@ def as_csv(key_name: str, rows: Iterable[Row[Any]], titles: Mapping[UUID, str] |
         title = [_harmless(titles.get(row.key, ""))] if titles is not None else []
         table.writerow([_harmless("" if row.key is None else str(row.key)), *numbers, *title])
     return text.getvalue()
-
-
-def exact(cost: Decimal) -> str:
-    """Return an amount with all of its digits and no zeros after them."""
-    return format(cost.normalize(), "f")
 
 
 def _harmless(cell: str) -> str:

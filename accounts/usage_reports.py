@@ -1,6 +1,6 @@
 """What a user used: the ledger's sums by day, by model, by conversation."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -11,6 +11,9 @@ from django.db import connection
 
 from accounts import rollups
 from accounts.usage_periods import Period
+
+GROUPS = {"day": "day", "model": "model", "conversation": "conversation_id"}
+"""What rows may be grouped by, and how the key is called then."""
 
 _ROLLED_UP = """
 SELECT day, model, answers, tokens_in, tokens_cached, tokens_out, cost FROM accounts_dailyusage
@@ -99,6 +102,11 @@ def largest_conversations(user_id: UUID, period: Period, *, limit: int) -> list[
     return _rows(_LARGEST, used, parameters | {"limit": limit})
 
 
+def all_rows(user_id: UUID, period: Period, group_by: str) -> list[Row[Any]]:
+    """Return every row of one of the `GROUPS`."""
+    return _READERS[group_by](user_id, period)
+
+
 def total_of(rows: Iterable[Row[Any]]) -> Sums:
     """Return the sums of all rows together."""
     return sum((row.sums for row in rows), Sums())
@@ -128,3 +136,10 @@ def _rows(query: str, used: str, parameters: dict[str, Any]) -> list[Row[Any]]:
 def _sums(columns: Sequence[Any]) -> Sums:
     tokens_in, tokens_cached, tokens_out, cost, answers = columns
     return Sums(int(tokens_in), int(tokens_cached), int(tokens_out), cost, int(answers))
+
+
+_READERS: dict[str, Callable[[UUID, Period], list[Row[Any]]]] = {
+    "day": by_day,
+    "model": by_model,
+    "conversation": by_conversation,
+}

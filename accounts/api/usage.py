@@ -1,11 +1,9 @@
 """`/v1/usage`: what the caller used."""
 
-from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.request import Request
@@ -13,22 +11,16 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts import usage_reports
-from accounts.api.usage_serializers import GROUPS, UsagePageSerializer, UsageQuerySerializer
-from accounts.conversation_titles import titles_of
+from accounts.api.usage_serializers import UsagePageSerializer, UsageQuerySerializer
 from accounts.models import User
+from accounts.pricing import exact
 from accounts.time_zones import zone_named
-from accounts.usage_csv import CSV_TYPE, as_csv, exact
+from accounts.usage_csv import CSV_TYPE, usage_table
 from accounts.usage_periods import Period
-from accounts.usage_reports import Row, Sums
+from accounts.usage_reports import GROUPS, Row, Sums
 from foundation.pages import Cursor, Page, page_of
 
 _CSV = OpenApiResponse({"type": "string"}, description="With `format=csv` or `Accept: text/csv`: all rows as a table.")
-
-_READERS: dict[str, Callable[[UUID, Period], list[Row[Any]]]] = {
-    "day": usage_reports.by_day,
-    "model": usage_reports.by_model,
-    "conversation": usage_reports.by_conversation,
-}
 
 
 class UsageView(APIView):
@@ -55,24 +47,10 @@ class UsageView(APIView):
         return Response(_page(user.pk, period, asked))
 
 
-def usage_table(user_id: UUID, period: Period, group_by: str) -> HttpResponse:
-    """Return every row as a file to keep."""
-    rows = _all_rows(user_id, period, group_by)
-    titles = titles_of(user_id, [row.key for row in rows if row.key]) if group_by == "conversation" else None
-    name = f"usage-by-{group_by}-{period.first}-{period.last}.csv"
-    headers = {"Content-Disposition": f'attachment; filename="{name}"', "X-Content-Type-Options": "nosniff"}
-    table = as_csv(GROUPS[group_by], rows, titles)
-    return HttpResponse(table, content_type=f"{CSV_TYPE}; charset=utf-8", headers=headers)
-
-
 def _wants_csv(request: Request, asked: dict[str, Any]) -> bool:
     if "format" in asked:
         return bool(asked["format"] == "csv")
     return request._request.get_preferred_type(["application/json", CSV_TYPE]) == CSV_TYPE
-
-
-def _all_rows(user_id: UUID, period: Period, group_by: str) -> list[Row[Any]]:
-    return _READERS[group_by](user_id, period)
 
 
 def _page(user_id: UUID, period: Period, asked: dict[str, Any]) -> dict[str, Any]:
@@ -81,7 +59,7 @@ def _page(user_id: UUID, period: Period, asked: dict[str, Any]) -> dict[str, Any
         page = _conversations(user_id, period, asked)
         totals = usage_reports.total_of(usage_reports.by_model(user_id, period))
     else:
-        page = Page(_all_rows(user_id, period, group_by), None)
+        page = Page(usage_reports.all_rows(user_id, period, group_by), None)
         totals = usage_reports.total_of(page.items)
     return {
         "data": [{GROUPS[group_by]: row.key, **_shown(row.sums)} for row in page.items],

@@ -7,12 +7,11 @@ from typing import Any
 from rest_framework import serializers
 
 from accounts.usage_periods import DEFAULT_DAYS, MOST_DAYS
+from accounts.usage_reports import GROUPS
 from foundation.pages import DEFAULT_LIMIT, MOST_LIMIT
 from foundation.serializers import StrictSerializer
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-GROUPS = {"day": "day", "model": "model", "conversation": "conversation_id"}
-"""What rows may be grouped by, and how the key is called then."""
 
 
 class DayField(serializers.DateField):

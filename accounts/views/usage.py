@@ -11,15 +11,14 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from accounts import usage_reports
-from accounts.api.usage import usage_table
-from accounts.api.usage_serializers import GROUPS
 from accounts.conversation_titles import titles_of
 from accounts.exceptions import InvalidRequest
 from accounts.limits_told import told_limits
 from accounts.models import User
 from accounts.time_zones import choose_time_zone, suggest_time_zone, time_zone_names, zone_of
+from accounts.usage_csv import usage_table
 from accounts.usage_periods import Period
-from accounts.usage_reports import Row, Sums
+from accounts.usage_reports import GROUPS, Row, Sums
 from accounts.views.access import SignedInRequest, signed_in
 from accounts.views.usage_charts import day_chart, shares
 
@@ -88,7 +87,7 @@ def _day(query: QueryDict, name: str) -> date | None:
 
 def _shown(user: User, period: Period) -> dict[str, Any]:
     days = usage_reports.by_day(user.pk, period)
-    models = usage_reports.by_model(user.pk, period)
+    models = sorted(usage_reports.by_model(user.pk, period), key=lambda row: -row.sums.tokens)
     conversations = usage_reports.largest_conversations(user.pk, period, limit=_MOST_CONVERSATIONS)
     return {
         "period": period,

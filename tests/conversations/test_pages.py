@@ -262,8 +262,8 @@ def test_a_page_costs_few_queries_whatever_the_conversations_length(alice, brows
         role = "user" if number % 2 == 0 else "assistant"
         parent = Message.objects.create(conversation=answer.conversation, parent=parent, role=role, content="More")
     Conversation.objects.filter(pk=answer.conversation_id).update(active_message=parent)
-    browser.get("/")  # what the limits count is known from here on
-    with django_assert_max_num_queries(10):
+    # Of somebody who has not sent anything lately five of them count what is used: Redis knows nothing then.
+    with django_assert_max_num_queries(15):
         assert browser.get(f"/c/{answer.conversation_id}").status_code == 200
 
 
