@@ -1,6 +1,7 @@
 """What allauth is told of the organisation's OpenID Connect provider."""
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -25,3 +26,9 @@ def oidc_provider(
         "settings": {"server_url": issuer.rstrip("/")},
     }
     return {"openid_connect": {"OAUTH_PKCE_ENABLED": True, "APPS": [app]}}
+
+
+def origin_of(address: str) -> str:
+    """Return scheme and host of an address; nothing of nothing."""
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
