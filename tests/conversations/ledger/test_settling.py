@@ -5,11 +5,12 @@ from decimal import Decimal
 
 import pytest
 from django.db import IntegrityError, connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts import quotas
 from accounts.exceptions import TokensExceeded
-from accounts.models import TokenReservation, UsageRecord
+from accounts.models import TokenReservation, UsageRecord, User
 from conversations import tasks
 from conversations.exceptions import IdempotencyConflict
 from conversations.models import Conversation, Generation, Message
@@ -190,3 +191,16 @@ def test_all_of_a_users_answers_are_stopped_and_nobody_elses(alice):
     assert Generation.objects.get(pk=running.pk).cancel_requested_at
     assert Generation.objects.get(pk=others.pk).cancel_requested_at is None
     assert_books_balance()
+
+
+def test_a_message_needs_one_statement_to_bound_it_and_one_to_reserve_it(alice):
+    first = ask(alice)
+    attempts.finish(claims.claim(first.pk), outcome(**USED))
+    user = User.objects.select_related("tier").get(pk=alice.pk)
+    with CaptureQueriesContext(connection) as captured:
+        second = send(user=user, conversation_id=first.conversation_id, message=NewMessage("And now?")).generation
+    sending = [each["sql"] for each in captured if "SAVEPOINT" not in each["sql"]]
+    with CaptureQueriesContext(connection) as captured:
+        attempts.finish(claims.claim(second.pk), outcome(**USED))
+    answering = [each["sql"] for each in captured]
+    assert (len(sending), len(answering)) == (4, 2), [*sending, *answering]
