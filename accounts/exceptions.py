@@ -23,6 +23,10 @@ class ScopeMissing(AccountsError):
     code = "scope_missing"
 
 
+class Forbidden(AccountsError):
+    code = "forbidden"
+
+
 class CSRFFailed(AccountsError):
     code = "csrf_failed"
 

@@ -78,9 +78,14 @@ class AuditedAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return super().log_deletions(request, queryset)
 
     def audit(self, request: HttpRequest, action: str, obj: Model, changes: Changes | None = None) -> None:
-        """Write down what is done to a row, and why, in the same transaction."""
+        """Write down what an action does to a row, and why, in the same transaction."""
         assert transaction.get_connection().in_atomic_block, "a change and its row in the log are one"
         keep_act(request, action, str(obj._meta.model_name), str(obj.pk), changes)
+
+    def audit_with_history(self, request: HttpRequest, action: str, obj: Model, told: str, changes: Changes) -> None:
+        """Write it down in the audit log, and in Django's own history of the row as the sentence `told`."""
+        self.audit(request, action, obj, changes)
+        super().log_change(request, obj, told)
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
         form = WhyForm(request.POST if request.method == "POST" else None)

@@ -11,6 +11,7 @@ from foundation.ids import new_id
 from tests.accounts.factories import PASSWORD, make_key_row, make_user
 
 pytestmark = pytest.mark.django_db
+WHY = "They asked for it, ticket 4711."
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def staff(client):
 
 def test_an_account_is_made_with_an_address_and_a_password(staff):
     fields = {"email": "New@Example.com", "tier": "plus", "password1": PASSWORD, "password2": PASSWORD}
-    response = staff.post(reverse("admin:accounts_user_add"), {**fields, "usable_password": "true"})
+    response = staff.post(reverse("admin:accounts_user_add"), {**fields, "usable_password": "true", "why": WHY})
     assert response.status_code == 302
     user = User.objects.get(email="new@example.com")
     assert user.check_password(PASSWORD)
@@ -33,7 +34,7 @@ def test_staff_can_give_an_account_a_new_password(staff):
     user = make_user(password=PASSWORD)
     new = "another-" + PASSWORD
     address = reverse("admin:auth_user_password_change", args=[user.pk])
-    response = staff.post(address, {"password1": new, "password2": new, "usable_password": "true"})
+    response = staff.post(address, {"password1": new, "password2": new, "usable_password": "true", "why": WHY})
     assert response.status_code == 302
     user.refresh_from_db()
     assert user.check_password(new)
@@ -44,8 +45,8 @@ def test_an_account_is_suspended_and_not_deleted(staff):
     page = staff.get(reverse("admin:accounts_user_change", args=[user.pk]))
     assert page.status_code == 200
     assert staff.post(reverse("admin:accounts_user_delete", args=[user.pk]), {"post": "yes"}).status_code == 403
-    fields = {"email": user.email, "name": "", "tier": "free"}
-    assert staff.post(reverse("admin:accounts_user_change", args=[user.pk]), fields).status_code == 302
+    chosen = {"action": "suspend", "_selected_action": [user.pk], "confirmed": "yes", "told": "Spam.", "why": WHY}
+    assert staff.post(reverse("admin:accounts_user_changelist"), chosen).status_code == 302
     user.refresh_from_db()
     assert not user.is_active
 
@@ -58,7 +59,7 @@ def test_a_key_is_revoked_and_its_digest_is_not_shown(staff):
     assert secret not in shown
     assert bytes(key.digest).hex() not in shown
     assert "digest" not in shown
-    staff.post(address, {"action": "revoke", "_selected_action": [key.pk]})
+    staff.post(address, {"action": "revoke", "_selected_action": [key.pk], "confirmed": "yes", "why": WHY})
     with pytest.raises(KeyRevoked):
         caller_from_bearer(secret)
 
@@ -75,8 +76,12 @@ def test_the_ledger_can_only_be_read(staff):
 
 
 def test_the_tier_of_new_accounts_cannot_be_deleted(staff):
-    assert staff.post(reverse("admin:accounts_tier_delete", args=["free"]), {"post": "yes"}).status_code == 403
-    assert staff.post(reverse("admin:accounts_tier_delete", args=["plus"]), {"post": "yes"}).status_code == 302
+    assert (
+        staff.post(reverse("admin:accounts_tier_delete", args=["free"]), {"post": "yes", "why": WHY}).status_code == 403
+    )
+    assert (
+        staff.post(reverse("admin:accounts_tier_delete", args=["plus"]), {"post": "yes", "why": WHY}).status_code == 302
+    )
     assert set(Tier.objects.values_list("name", flat=True)) == {"free", "enterprise"}
 
 
@@ -97,7 +102,9 @@ def test_the_admin_signs_in_on_the_products_own_page(client):
 
 def test_the_admin_is_closed_to_whoever_is_no_staff(client):
     client.force_login(make_user())
-    assert client.get("/admin/", follow=True).status_code == 403
+    way = [address for address, _ in client.get("/admin/", follow=True).redirect_chain]
+    assert way[-1] == "/"
+    assert client.get(reverse("admin:accounts_user_changelist")).status_code == 302
 
 
 def test_a_superuser_made_at_the_command_line_can_sign_in_at_once(client, settings):
