@@ -25,9 +25,3 @@ def keep_of_user(
 ) -> AuditLog:
     """Add a row about what was done to an account; without `by` it was the system."""
     return keep(Act(action, "user", str(user_id), reason, by.pk if by else None, changes or {}))
-
-
-def forget(user_id: UUID) -> int:
-    """Take what the log holds of an erased account's values out of it; that something was done to it stays."""
-    rows = AuditLog.objects.filter(subject_type="user", subject_id=str(user_id)).exclude(changes={})
-    return rows.update(changes={})
