@@ -1,5 +1,7 @@
 """Writes an export: one consistent view of all that a user has, streamed into a file that is there whole or not."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -58,11 +60,18 @@ def erase(user_id: UUID) -> int:
     return sum(_delete(export) for export in Export.objects.filter(user_id=user_id))
 
 
-def _write_file(export: Export, name: str) -> None:
-    held = Lease(Export, export.pk, export.attempts)
-    with files.new_file(files.EXPORTS, name) as file, transaction.atomic():
+@contextmanager
+def snapshot() -> Iterator[None]:
+    """Have all that is read in the block be as it was at the block's first query."""
+    with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        yield
+
+
+def _write_file(export: Export, name: str) -> None:
+    held = Lease(Export, export.pk, export.attempts)
+    with files.new_file(files.EXPORTS, name) as file, snapshot():
         write_archive(file, export.user, keep_lease=held.keep)
 
 

@@ -72,9 +72,10 @@ class _ModestReads:
         self.seek, self.tell, self.close = file.seek, file.tell, file.close
 
     def read(self, count: int = -1) -> bytes:
-        if not 0 <= count <= _MOST_DIRECTORY_BYTES:
+        read = self._file.read(count if 0 <= count <= _MOST_DIRECTORY_BYTES else _MOST_DIRECTORY_BYTES + 1)
+        if len(read) > _MOST_DIRECTORY_BYTES:
             raise BadZipFile
-        return self._file.read(count)
+        return read
 
     def seekable(self) -> bool:
         return True

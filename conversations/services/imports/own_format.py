@@ -12,7 +12,7 @@ from foundation.text import made_storable
 from inference.stored_catalog import current_catalog
 
 SOURCE = "chat-export"
-_FINISH_REASONS = {"", "stop", "length", "cancelled", "blocked", "error"}
+_FINISH_REASONS = ("", "stop", "length", "cancelled", "blocked", "error")
 
 
 def node_of(value: Any) -> Node:
