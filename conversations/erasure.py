@@ -15,6 +15,8 @@ from accounts.signals import account_closed
 from conversations import queries
 from conversations.models import Conversation, Memory, Preference
 from conversations.services import context_cache, conversations, generations
+from conversations.services.exports import writing
+from conversations.services.imports import reading
 from foundation.redis import shared_client
 from inference import answer_cache, cancellation, queue, token_stream
 from inference.stored_catalog import current_catalog
@@ -25,6 +27,9 @@ _MOST_AT_ONCE = 50
 
 def register_all() -> None:
     """Make this app's stores known."""
+    # First what would bring conversations back.
+    register("imports", reading.erase)
+    register("exports", writing.erase)
     register(CONVERSATIONS, _erase_conversations)
     register("memories", _erase_memories)
     register("preferences", _erase_preferences)
