@@ -141,9 +141,7 @@ def test_whoever_wants_a_model_that_the_tier_lacks_is_refused_everywhere(client)
 
     shown = client.get("/v1/models", headers=headers).json()["data"]
     assert [model["id"] for model in shown] == ["small"]
-    conversation = client.post(
-        "/v1/conversations", {"model": "small"}, content_type="application/json", headers=headers
-    )
+    made = client.post("/v1/conversations", {"model": "small"}, content_type="application/json", headers=headers)
     path = f"/v1/conversations/{made.json()['conversation_id']}"
     refused = (403, "model_not_in_tier")
     assert refusal("POST", "/v1/conversations", {"model": "large"}) == refused
