@@ -25,6 +25,13 @@ class EmailBackend(AuthenticationBackend):  # type: ignore[misc]
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     """An account has one address, which is its login; no other account has it."""
 
+    def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
+        try:
+            super().pre_authenticate(request, **credentials)
+        except ValidationError:
+            request.failed_too_often = True  # type: ignore[attr-defined]  # `chatsite.sign_in_limits` reads it
+            raise
+
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         return sign_up_rules.is_open_to(request)
 

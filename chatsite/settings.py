@@ -84,6 +84,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "chatsite.static_middleware.StaticFilesMiddleware",
     "chatsite.app_login.strict_app_login",
+    "chatsite.sign_in_limits.sign_in_limits",
     "chatsite.prompt_middleware.ContentSecurityPolicyMiddleware",
     "chatsite.prompt_middleware.SessionMiddleware",
     "chatsite.prompt_middleware.LocaleMiddleware",

@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from allauth.account.models import EmailAddress
@@ -12,8 +13,10 @@ from django.utils import timezone
 
 from accounts import api_keys
 from accounts.models import APIKey, User
+from conversations.models import Generation, Message
 from tests.accounts.factories import PASSWORD, make_key, make_user
 from tests.api_client import ApiClient
+from tests.own_processes import wait_until
 
 WITHIN_SECONDS = 5
 LONG = '@twin {"tokens": 6000, "token_ms": 5}\nGo'
@@ -72,7 +75,11 @@ async def test_a_stream_ends_with_the_reason_and_without_done(staff, end, code):
         await sync_to_async(end)()
         async with asyncio.timeout(WITHIN_SECONDS):
             rest = await stream.rest()
-    assert (rest[-1].type, rest[-1].data["code"], rest[-1].data["retryable"]) == ("error", code, False)
+    last = rest[-1]
+    if end is suspend and last.type == "done":  # its answer is stopped as well, and may end first
+        assert last.data["finish_reason"] == "cancelled"
+        return
+    assert (last.type, last.data["code"], last.data["retryable"]) == ("error", code, False)
     assert "done" not in [event.type for event in rest]
 
 
@@ -105,12 +112,35 @@ async def test_a_followed_stream_ends_and_goes_on_under_another_key_where_it_sto
     assert later[-1].type == "done"
 
 
+async def test_nothing_of_a_suspended_account_is_answered_any_more(alice, site):
+    site.stop_workers()
+    try:
+        waiting = await alice.conversation()
+        async with alice.sending(waiting, "Wait") as stream:
+            generation_id = (await stream.next()).data["generation_id"]
+            await sync_to_async(suspend)()
+            rest = await stream.rest()
+    finally:
+        site.start_worker()
+    assert rest[-1].data["code"] == "account_suspended" or rest[-1].data["finish_reason"] == "cancelled"
+    assert (await Generation.objects.aget(pk=generation_id)).status == "cancelled"
+
+
+async def test_the_answers_of_a_suspended_account_stop(alice):
+    async with alice.sending(await alice.conversation(), LONG) as stream:
+        generation_id = (await stream.until("token", 3))[0].data["generation_id"]
+        await sync_to_async(suspend)()
+        await stream.rest()
+    is_stopped = partial(Generation.objects.filter(pk=generation_id, status="cancelled").exists)
+    await sync_to_async(wait_until)(is_stopped, WITHIN_SECONDS, "the stopping")
+
+
 async def test_a_caller_who_waits_for_the_whole_answer_is_refused(alice):
     conversation_id = await alice.conversation()
     call = asyncio.create_task(
         alice.call("POST", f"/v1/conversations/{conversation_id}/messages", {"content": LONG, "stream": False})
     )
-    await _is_under_way(alice, conversation_id)
+    await _is_under_way(conversation_id)
     await sync_to_async(revoke)()
     async with asyncio.timeout(WITHIN_SECONDS):
         status, body = await call
@@ -170,10 +200,6 @@ async def _app_sign_in(http, url, email):
         return (await answer.json())["meta"]
 
 
-async def _is_under_way(client, conversation_id):
-    async with asyncio.timeout(10):
-        while True:
-            _, page = await client.call("GET", f"/v1/conversations/{conversation_id}/messages")
-            if len(page["data"]) == 2 and page["data"][-1]["content"]:
-                return
-            await asyncio.sleep(0.05)
+async def _is_under_way(conversation_id):
+    written = Message.objects.filter(conversation_id=conversation_id, role="assistant")
+    await sync_to_async(wait_until)(written.exists, 10, "the answer")
