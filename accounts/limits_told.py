@@ -11,6 +11,7 @@ from accounts import quotas
 from accounts.models import User
 from accounts.quotas import Limit
 from accounts.time_zones import zone_of
+from foundation.errors import DomainError
 
 _SCARCE = 0.2
 _WARNED_OF = ("requests", "tokens_per_day")
@@ -56,7 +57,7 @@ def warnings_for(user: User) -> Warnings:
 
 
 def spoken(at: datetime, user: User) -> str:
-    """Say when something happens in the user's time: `14:05`, `tomorrow at 09:00`, `4 March at 09:00`.
+    """Say when something happens in the user's time: `at 14:05`, `tomorrow at 09:00`, `on 4 March at 09:00`.
 
     It is the minute after: nobody is to come too early.
     """
@@ -65,18 +66,18 @@ def spoken(at: datetime, user: User) -> str:
     clock = date_format(local, "H:i")
     match (local.date() - timezone.now().astimezone(zone).date()).days:
         case 0:
-            return clock
+            return f"at {clock}"
         case 1:
             return f"tomorrow at {clock}"
-    return f"{date_format(local, 'j F')} at {clock}"
+    return f"on {date_format(local, 'j F')} at {clock}"
 
 
-def refusal_told(details: object, user: User) -> str:
-    """Return the sentence about when to come again that belongs to a limit's refusal, or nothing."""
-    resets_at = details.get("resets_at") if isinstance(details, dict) else None
-    if not isinstance(resets_at, str):
-        return ""
-    return f"That is {spoken(datetime.fromisoformat(resets_at), user)} in your time."
+def refusal_told(error: DomainError, user: object) -> str:
+    """Return a refusal's sentence; where it says when to come again, in the time of the user, if there is one."""
+    resets_at = error.details.get("resets_at") if isinstance(error.details, dict) else None
+    if not isinstance(resets_at, str) or not isinstance(user, User):
+        return error.message
+    return error.message.replace(f"at {resets_at}", spoken(datetime.fromisoformat(resets_at), user))
 
 
 def _told(limit: Limit, user: User) -> ToldLimit:
@@ -96,8 +97,8 @@ def _when(limit: Limit, user: User) -> str:
         return ""
     at = spoken(limit.resets_at, user)
     if limit.name == "requests":
-        return f"There is one more at {at}."
-    return f"There are more at {at}." if limit.name == "tokens_per_minute" else f"All are there again at {at}."
+        return f"There is one more {at}."
+    return f"There are more {at}." if limit.name == "tokens_per_minute" else f"All are there again {at}."
 
 
 def _warning(limit: Limit, user: User) -> str:

@@ -131,14 +131,12 @@ def test_the_chat_suggests_a_time_zone_only_while_there_is_none(browser):
 
 def test_little_that_is_left_is_told_above_the_composer_and_plenty_is_not(browser, user):
     assert "left" not in words(browser.get("/account/limits"))
-    User.objects.update(tier=make_tier(requests=10))
     today = datetime.now(UTC).date()
-    User.objects.filter(pk=user.pk).update(tier="free")
     TokenBudget.objects.create(user=user, day=today, used=79_999)
     assert "left" not in words(browser.get("/account/limits"))
     TokenBudget.objects.update(used=80_000)
     warning = words(browser.get("/account/limits"))
-    assert "You have 20,000 tokens left today. All are there again at" in warning.replace("tomorrow", "")
+    assert "You have 20,000 tokens left today. All are there again " in warning
     assert "20,000 tokens left today" in words(browser.get("/"))
     limits = browser.get("/v1/limits").json()["data"]
     assert [each["remaining"] for each in limits if each["name"] == "tokens_per_day"] == [20_000]
@@ -151,17 +149,30 @@ def test_what_is_used_up_is_told_with_the_time_at_which_there_is_more(browser, u
     assert re.search(r'data-stale-seconds="\d+"', response.text)
 
 
+def test_a_refusal_on_a_page_says_in_the_users_time_when_to_come_again(browser, user):
+    User.objects.filter(pk=user.pk).update(tier=make_tier(requests=1))
+    fragment = {"X-Fragment": "1"}
+    assert browser.post("/c/new/messages", {"content": "One"}, headers=fragment).status_code == 200
+    refused = browser.post("/c/new/messages", {"content": "Two"}, headers=fragment)
+    assert refused.status_code == 429
+    assert re.search(r"The next can be sent (at|tomorrow at) \d\d:\d\d\.", words(refused))
+    assert "You have no messages left." in words(browser.get("/account/limits"))
+    page = browser.post("/c/new/messages", {"content": "Two, without scripts"})
+    assert re.search(r"The next can be sent (at|tomorrow at) \d\d:\d\d\.", words(page))
+    assert "Two, without scripts" in page.text
+
+
 @pytest.mark.parametrize(
     ("zone", "at", "text"),
     [
-        ("Europe/Paris", "2026-03-28T20:00:00Z", "21:00"),
+        ("Europe/Paris", "2026-03-28T20:00:00Z", "at 21:00"),
         ("Europe/Paris", "2026-03-29T00:00:00Z", "tomorrow at 01:00"),
         ("Europe/Paris", "2026-03-29T01:00:00Z", "tomorrow at 03:00"),  # its clocks skip two
         ("", "2026-03-29T00:00:00Z", "tomorrow at 00:00"),
-        ("Asia/Tokyo", "2026-03-28T20:00:00Z", "05:00"),
-        ("Gone/Away", "2026-03-28T20:00:00Z", "20:00"),
-        ("Europe/Paris", "2026-03-28T19:59:00.000001Z", "21:00"),
-        ("Europe/Paris", "2026-04-02T22:30:00Z", "3 April at 00:30"),
+        ("Asia/Tokyo", "2026-03-28T20:00:00Z", "at 05:00"),
+        ("Gone/Away", "2026-03-28T20:00:00Z", "at 20:00"),
+        ("Europe/Paris", "2026-03-28T19:59:00.000001Z", "at 21:00"),
+        ("Europe/Paris", "2026-04-02T22:30:00Z", "on 3 April at 00:30"),
     ],
 )
 def test_times_are_spoken_in_the_users_zone(zone, at, text):
