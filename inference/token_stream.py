@@ -5,7 +5,7 @@ that has written (a lower one is refused: the fence), and the `last` position. E
 tells those who listen, in one script, so that a listener who has replayed the stream misses nothing.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -48,6 +48,11 @@ if held > tonumber(ARGV[1]) then return false end
 redis.call('HSET', KEYS[2], 'attempt', ARGV[1])
 redis.call('EXPIRE', KEYS[2], ARGV[2])
 return redis.call('XRANGE', KEYS[1], '-', '+')
+"""
+
+_FORGET = """
+redis.call('DEL', KEYS[1])
+if redis.call('HGET', KEYS[2], 'attempt') ~= ARGV[1] then redis.call('DEL', KEYS[2]) end
 """
 
 ROW_CHANGED = b""
@@ -148,6 +153,15 @@ def close_for_good(client: Redis, generation_ids: Sequence[UUID], keep_seconds: 
         pipeline.unlink(names.events, names.state)
         pipeline.hset(names.state, "attempt", str(_NO_ATTEMPT))
         pipeline.expire(names.state, keep_seconds)
+    pipeline.execute()
+
+
+def forget(client: Redis, generation_ids: Iterable[UUID]) -> None:
+    """Delete streams; one that was closed for good stays closed."""
+    pipeline = client.pipeline(transaction=False)
+    for generation_id in generation_ids:
+        names = Names.of(generation_id)
+        pipeline.eval(_FORGET, 2, names.events, names.state, str(_NO_ATTEMPT))
     pipeline.execute()
 
 

@@ -154,10 +154,8 @@ def _tell_end(user_id: UUID, generation_id: UUID) -> None:
 
 def forget_streams(generation_ids: Iterable[UUID]) -> None:
     """Delete the token streams of generations that are no more."""
-    names = [name for each in generation_ids for name in (token_stream.events_key(each), token_stream.state_key(each))]
     try:
-        if names:
-            shared_client().unlink(*names)
+        token_stream.forget(shared_client(), generation_ids)
     except REDIS_UNREACHABLE as error:
         log.warning("streams_not_deleted", error=type(error).__name__)
 

@@ -34,6 +34,7 @@ def _said_by_the_site(user):
         "accounts.Invitation": {"email": user.email},
         "accounts.Invoice": {"number": f"invoice-{number}", "issuer": "The site", "currency": "EUR"},
         "accounts.InvoiceLine": {"description": "The plan"},
+        "accounts.PlanSpan": {"provider": "stripe"},
         "conversations.Errand": {"status": "settled"},
         "conversations.Export": {"status": "done"},
         "conversations.Generation": {"status": "complete"},
@@ -126,7 +127,7 @@ def _value(field, word, made):
         case ArrayField():
             return [word[:16]]
         case models.DateTimeField():
-            return None if field.null else timezone.now() + timedelta(seconds=next(_number))
+            return None if field.null else timezone.now() - timedelta(seconds=next(_number))
         case models.DateField():
             return timezone.now().date()
         case models.GenericIPAddressField():
