@@ -6,6 +6,8 @@ import secrets
 from collections.abc import Collection
 from datetime import datetime
 
+from django.conf import settings
+from django.db import transaction
 from django.utils import timezone
 
 from accounts.credentials import announce_revocation, api_key_credential
@@ -24,17 +26,23 @@ def make_key(user: User, name: str, scopes: Collection[str], expires_at: datetim
     _check_scopes(scopes)
     if len(name) > MAX_NAME_CHARACTERS:
         raise InvalidRequest(f"name: A name has at most {MAX_NAME_CHARACTERS} characters.", param="name")
+    if expires_at is not None and timezone.is_naive(expires_at):
+        raise InvalidRequest("expires_at: An expiry needs a time zone.", param="expires_at")
     if expires_at is not None and expires_at <= timezone.now():
         raise InvalidRequest("expires_at: An expiry must lie in the future.", param="expires_at")
+    if any(not character.isprintable() for character in name):
+        raise InvalidRequest("name: A name has no control characters.", param="name")
     secret = SECRET_PREFIX + secrets.token_urlsafe(SECRET_BYTES)
-    key = APIKey.objects.create(
-        user=user,
-        name=name,
-        prefix=secret[:SHOWN_CHARACTERS],
-        digest=digest_of(secret),
-        scopes=[scope for scope in SCOPES if scope in scopes],
-        expires_at=expires_at,
-    )
+    with transaction.atomic():
+        _check_room(user)
+        key = APIKey.objects.create(
+            user=user,
+            name=name,
+            prefix=secret[:SHOWN_CHARACTERS],
+            digest=digest_of(secret),
+            scopes=[scope for scope in SCOPES if scope in scopes],
+            expires_at=expires_at,
+        )
     return key, secret
 
 
@@ -47,6 +55,13 @@ def revoke_key(key: APIKey) -> None:
 def digest_of(secret: str) -> bytes:
     """Return what is stored of a secret. It has 256 random bits, so a fast hash is enough."""
     return hashlib.sha256(secret.encode()).digest()
+
+
+def _check_room(user: User) -> None:
+    # One at a time: the count must still be true when the key is made.
+    User.objects.select_for_update().only("pk").get(pk=user.pk)
+    if APIKey.objects.filter(user=user, revoked_at=None).count() >= settings.MOST_API_KEYS:
+        raise InvalidRequest(f"You may have {settings.MOST_API_KEYS} keys: revoke one first.")
 
 
 def _check_scopes(scopes: Collection[str]) -> None:

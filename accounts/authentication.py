@@ -77,6 +77,12 @@ class HasScope(BasePermission):
         return True
 
 
+def caller_of(request: Request) -> Caller:
+    """Return who asks, once `HasScope` has let them in."""
+    assert isinstance(request.auth, Caller)
+    return request.auth
+
+
 def _bearer_token(request: HttpRequest) -> str | None:
     """Return what follows `Bearer`, or `None` where the request has no such header."""
     scheme, _, token = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")

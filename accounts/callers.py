@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, field
+from uuid import UUID
 
 import jwt
 from allauth.headless.tokens.strategies.jwt.internal import validate_access_token
@@ -11,18 +11,17 @@ from django.conf import settings
 from django.contrib.auth import SESSION_KEY, get_user
 from django.contrib.sessions.backends.base import SessionBase
 from django.core.exceptions import ValidationError
-from django.db.models import Q
 from django.http import HttpRequest
-from django.utils import timezone
 
+from accounts import key_use
 from accounts.api_keys import SECRET_PATTERN, SECRET_PREFIX, digest_of
 from accounts.credentials import api_key_credential, session_credential
-from accounts.exceptions import AccountSuspended, KeyRevoked, NotAuthenticated, ScopeMissing, TokenExpired
+from accounts.exceptions import KeyRevoked, NotAuthenticated, ScopeMissing, TokenExpired
 from accounts.models import APIKey, User
 from accounts.models.api_key import SCOPES
+from accounts.sanctions import account_suspended
 
 ALL_SCOPES = frozenset(SCOPES)
-USED_AT_PRECISION = timedelta(minutes=1)
 _TOKEN = re.compile(r"[\x21-\x7e]{1,4096}")
 
 
@@ -36,6 +35,8 @@ class Caller:
     user: User
     scopes: frozenset[str]
     credential: str
+    api_key_id: UUID | None = None
+    session_key: str | None = field(default=None, repr=False)
 
     def require(self, scope: str) -> None:
         """Raise `ScopeMissing` unless the credential may do what `scope` covers."""
@@ -61,10 +62,15 @@ def caller_from_session(session: SessionBase) -> Caller:
     request.session = session
     user = get_user(request)
     if isinstance(user, User):
-        return Caller(user=user, scopes=ALL_SCOPES, credential=session_credential(session.session_key or ""))
+        return _signed_in_caller(user, session.session_key or "")
     if _belongs_to_a_suspended_account(session.get(SESSION_KEY)):
-        raise _suspended()
+        raise account_suspended(session[SESSION_KEY])
     raise NotAuthenticated("You are not signed in, or your sign-in has ended: sign in again.")
+
+
+def _signed_in_caller(user: User, session_key: str) -> Caller:
+    credential = session_credential(session_key)
+    return Caller(user=user, scopes=ALL_SCOPES, credential=credential, session_key=session_key)
 
 
 def _caller_from_api_key(secret: str) -> Caller:
@@ -76,27 +82,19 @@ def _caller_from_api_key(secret: str) -> Caller:
     if not key.is_usable():
         raise KeyRevoked("This API key has been revoked or has expired: use another.")
     if not key.user.is_active:
-        raise _suspended()
-    _note_use(key)
-    return Caller(user=key.user, scopes=frozenset(key.scopes), credential=api_key_credential(key.pk))
-
-
-def _note_use(key: APIKey) -> None:
-    now = timezone.now()
-    stale = now - USED_AT_PRECISION
-    if key.last_used_at is not None and key.last_used_at > stale:
-        return
-    unnoted = Q(last_used_at=None) | Q(last_used_at__lte=stale)
-    APIKey.objects.filter(unnoted, pk=key.pk).update(last_used_at=now)
+        raise account_suspended(key.user_id)
+    key_use.note(key)
+    credential = api_key_credential(key.pk)
+    return Caller(user=key.user, scopes=frozenset(key.scopes), credential=credential, api_key_id=key.pk)
 
 
 def _caller_from_access_token(token: str) -> Caller:
     claims = _signed_claims(token)
     found = validate_access_token(token)
     if found is not None and isinstance(found.user, User) and found.session is not None:
-        return Caller(user=found.user, scopes=ALL_SCOPES, credential=session_credential(found.session.session_key))
+        return _signed_in_caller(found.user, found.session.session_key)
     if _belongs_to_a_suspended_account(claims.get("sub")):
-        raise _suspended()
+        raise account_suspended(str(claims["sub"]))
     raise NotAuthenticated("The sign-in that this access token belongs to has ended: sign in again.")
 
 
@@ -123,7 +121,3 @@ def _belongs_to_a_suspended_account(user_id: object) -> bool:
         return User.objects.filter(pk=user_id, is_active=False).exists()
     except ValidationError:
         return False
-
-
-def _suspended() -> AccountSuspended:
-    return AccountSuspended("This account is suspended: ask the people who run this site.")

@@ -23,6 +23,10 @@ class ScopeMissing(AccountsError):
     code = "scope_missing"
 
 
+class Forbidden(AccountsError):
+    code = "forbidden"
+
+
 class CSRFFailed(AccountsError):
     code = "csrf_failed"
 
@@ -39,5 +43,33 @@ class InvalidRequest(AccountsError):
     code = "invalid_request"
 
 
+class ModelNotInTier(AccountsError):
+    code = "model_not_in_tier"
+
+
 class RequestsExceeded(AccountsError):
     code = "requests_exceeded"
+
+
+class PaymentProviderUnavailable(AccountsError):
+    code = "payment_provider_unavailable"
+
+
+class InvalidWebhook(AccountsError):
+    code = "invalid_webhook"
+
+
+class TokensExceeded(AccountsError):
+    code = "tokens_exceeded"
+
+
+class ConcurrencyExceeded(AccountsError):
+    code = "concurrency_exceeded"
+
+
+class ModelQuotaExceeded(AccountsError):
+    code = "model_quota_exceeded"
+
+
+class StillNeeded(AccountsError):
+    code = "still_needed"

@@ -27,10 +27,23 @@ def _password_replaced(user: User, **_kwargs: Any) -> None:
     announce_revocation(user.pk)
 
 
-@receiver(pre_save, sender=User, dispatch_uid="accounts.suspended")
-def _suspended(instance: User, **_kwargs: Any) -> None:
-    if not instance.is_active and User.objects.filter(pk=instance.pk, is_active=True).exists():
+@receiver(pre_save, sender=User, dispatch_uid="accounts.rights_taken")
+def _rights_taken(instance: User, **_kwargs: Any) -> None:
+    before = User.objects.filter(pk=instance.pk).values("is_active", "is_staff", "is_superuser").first()
+    taken = before is not None and any(had and not getattr(instance, name) for name, had in before.items())
+    instance.__dict__["loses_rights"] = taken
+
+
+@receiver(post_save, sender=User, dispatch_uid="accounts.rights_taken_told")
+def _tell_rights_taken(instance: User, **_kwargs: Any) -> None:
+    # Not before it is saved: outside a transaction it would be told at once, and who looks would see nothing of it.
+    if instance.__dict__.pop("loses_rights", False):
         announce_revocation(instance.pk)
+
+
+@receiver(post_delete, sender=User, dispatch_uid="accounts.deleted")
+def _deleted(instance: User, **_kwargs: Any) -> None:
+    announce_revocation(instance.pk)
 
 
 @receiver(post_delete, sender=UserSession, dispatch_uid="accounts.session_ended")

@@ -7,8 +7,10 @@ from allauth.account.auth_backends import AuthenticationBackend
 from allauth.account.models import EmailAddress
 from allauth.core import context
 from django.core.exceptions import ValidationError
+from django.db import transaction
 from django.http import HttpRequest
 
+from accounts import sign_up_rules
 from accounts.models import User
 
 
@@ -23,12 +25,33 @@ class EmailBackend(AuthenticationBackend):  # type: ignore[misc]
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     """An account has one address, which is its login; no other account has it."""
 
+    def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
+        try:
+            super().pre_authenticate(request, **credentials)
+        except ValidationError:
+            request.failed_too_often = True  # type: ignore[attr-defined]  # `chatsite.sign_in_limits` reads it
+            raise
+
+    def is_open_for_signup(self, request: HttpRequest) -> bool:
+        return sign_up_rules.is_open_to(request)
+
     def clean_email(self, email: str) -> str:
         user = context.request.user
+        if not user.is_authenticated:
+            sign_up_rules.check_new_address(context.request, email)
+            return str(super().clean_email(email))
         # allauth drops an unconfirmed address when another is added, and the account would be left without a login.
-        if user.is_authenticated and not EmailAddress.objects.filter(user=user, verified=True).exists():
+        if not EmailAddress.objects.filter(user=user, verified=True).exists():
             raise ValidationError("Confirm the address that you have before you change it.")
+        sign_up_rules.check_domain(email)
         return str(super().clean_email(email))
+
+    def save_user(self, request: HttpRequest, user: User, form: Any, commit: bool = True) -> User:
+        with transaction.atomic():
+            saved: User = super().save_user(request, user, form, commit)
+            if commit:
+                sign_up_rules.accept_invitation(request, saved)
+        return saved
 
     def confirm_email(self, request: HttpRequest, email_address: EmailAddress) -> bool:
         # Somebody may have signed up with this address meanwhile, and not confirmed it.

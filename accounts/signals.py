@@ -8,3 +8,12 @@ credentials_revoked = Signal()
 `credential` is the name in `Caller.credential`, or `None` for every credential of the user's. Whatever was opened with
 it (streams, sockets) must end, or authenticate again.
 """
+
+invoice_issued = Signal()
+"""Sent after the commit with `invoice_id`. A process that ends right then sends none: look for what was missed, too."""
+
+subscription_ended = Signal()
+"""Sent after the commit with `subscription_id`: the user is on the default tier, whoever collected is to stop."""
+
+account_closed = Signal()
+"""Sent after the commit with `user_id`: the account is to be erased, and whatever is done for it is to stop."""

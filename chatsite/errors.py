@@ -19,6 +19,7 @@ log = structlog.get_logger(__name__)
 STATUS_BY_CODE = {
     "malformed_json": 400,
     "malformed_request": 400,
+    "invalid_webhook": 400,
     "not_authenticated": 401,
     "token_expired": 401,
     "key_revoked": 401,
@@ -31,12 +32,18 @@ STATUS_BY_CODE = {
     "not_acceptable": 406,
     "idempotency_conflict": 409,
     "generation_in_progress": 409,
+    "transfer_in_progress": 409,
     "content_too_long": 413,
     "unsupported_media_type": 415,
     "invalid_request": 422,
+    "model_not_in_tier": 403,
     "requests_exceeded": 429,
+    "tokens_exceeded": 429,
+    "concurrency_exceeded": 429,
+    "model_quota_exceeded": 429,
     "internal_error": 500,
     "overloaded": 503,
+    "payment_provider_unavailable": 503,
     "no_capacity": 503,
 }
 

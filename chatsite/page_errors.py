@@ -5,6 +5,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.utils.deprecation import MiddlewareMixin
 
+from accounts.limits_told import refusal_told
 from chatsite.errors import STATUS_BY_CODE
 from conversations.exceptions import Overloaded
 from foundation.database import DATABASE_UNREACHABLE
@@ -24,7 +25,8 @@ class PageErrors(MiddlewareMixin):
         if not isinstance(error, DomainError):
             return None
         # Without the request: what a context processor would read lies in the database, which may be what is away.
-        context = {"error": error, "text": request.POST.get("content", "")}
+        told = refusal_told(error, getattr(request, "user", None))
+        context = {"error": error, "told": told, "text": request.POST.get("content", "")}
         body = render_to_string(_template(request, error), context)
         response = HttpResponse(body, status=STATUS_BY_CODE[error.code])
         if error.retry_after_seconds is not None:

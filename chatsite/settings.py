@@ -11,6 +11,7 @@ from django.utils.csp import CSP
 
 from chatsite.logs import configure_logging
 from chatsite.mailers import mailer
+from chatsite.oidc import oidc_provider, origin_of
 from foundation.pool import check_connection
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -52,7 +53,7 @@ if not DEBUG:
         raise ImproperlyConfigured("With DEBUG=false, ALLOWED_HOSTS must name hosts; '*' would accept any Host header.")
 
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "chatsite.admin_apps.ChatAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.humanize",
@@ -63,6 +64,9 @@ INSTALLED_APPS = [
     "allauth",
     "allauth.account",
     "allauth.headless",
+    "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
     "allauth.usersessions",
     "channels",
     "rest_framework",
@@ -80,6 +84,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "chatsite.static_middleware.StaticFilesMiddleware",
     "chatsite.app_login.strict_app_login",
+    "chatsite.sign_in_limits.sign_in_limits",
     "chatsite.prompt_middleware.ContentSecurityPolicyMiddleware",
     "chatsite.prompt_middleware.SessionMiddleware",
     "chatsite.prompt_middleware.LocaleMiddleware",
@@ -196,10 +201,56 @@ ACCOUNT_CHANGE_EMAIL = True
 ACCOUNT_EMAIL_NOTIFICATIONS = True
 ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
 ACCOUNT_REAUTHENTICATION_REQUIRED = True
-ACCOUNT_REAUTHENTICATION_METHODS = {"password"}
+ACCOUNT_REAUTHENTICATION_METHODS = {"password", "mfa"}
 ACCOUNT_LOGOUT_ON_GET = False
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_PREVENT_ENUMERATION = True
+ACCOUNT_RATE_LIMITS = {
+    "login": "30/m/ip",
+    "login_failed": "10/m/ip,5/300s/key",
+    "signup": "20/m/ip",
+    "reset_password": "20/m/ip,5/m/key",
+    "reset_password_from_key": "20/m/ip",
+    "reauthenticate": "10/m/user",
+    "change_password": "5/m/user",
+    "manage_email": "10/m/user",
+}
+"""How often from one network address (`ip`), for one email address (`key`), by one person (`user`)."""
+SIGN_UP = env.str("SIGN_UP", default="open")
+SIGN_UP_DOMAINS = env.list("SIGN_UP_DOMAINS", default=[])
+if SIGN_UP not in ("open", "invite", "domain", "closed"):
+    raise ImproperlyConfigured("SIGN_UP must be open, invite, domain or closed.")
+if SIGN_UP == "domain" and not SIGN_UP_DOMAINS:
+    raise ImproperlyConfigured("With SIGN_UP=domain, set SIGN_UP_DOMAINS to the domains of addresses that may sign up.")
+INVITATION_DAYS = env.int("INVITATION_DAYS", default=7)
+MOST_API_KEYS = env.int("MOST_API_KEYS", default=50)
+"""How many good keys one account may have."""
+STAFF_NEEDS_SECOND_FACTOR = env.bool("STAFF_NEEDS_SECOND_FACTOR", default=not DEBUG)
+MFA_ADAPTER = "accounts.second_factor.SecondFactorAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_TOTP_TOLERANCE = 1
+# Browsers have passkeys on http://localhost, which is where a site is tried out.
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = DEBUG
+MFA_ALLOW_UNVERIFIED_EMAIL = ACCOUNT_EMAIL_VERIFICATION != "mandatory"
+SOCIALACCOUNT_ADAPTER = "accounts.social_sign_in.SocialAccountAdapter"
+SOCIALACCOUNT_EMAIL_AUTHENTICATION = True
+SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True
+SOCIALACCOUNT_STORE_TOKENS = False
+OIDC_ISSUER = env.str("OIDC_ISSUER", default="")
+OIDC_SIGN_IN_ORIGIN = env.str("OIDC_SIGN_IN_ORIGIN", default=origin_of(OIDC_ISSUER))
+"""Where the provider's sign-in page is, if not on the issuer's host."""
+SOCIALACCOUNT_PROVIDERS = oidc_provider(
+    issuer=OIDC_ISSUER,
+    client_id=env.str("OIDC_CLIENT_ID", default=""),
+    client_secret=env.str("OIDC_CLIENT_SECRET", default=""),
+    name=env.str("OIDC_NAME", default="your organisation"),
+    allows_http=DEBUG,
+)
+ERASURE_HOURS = env.int("ERASURE_HOURS", default=24)
+"""Within how many hours all of an account is erased, as people are told; usually it takes seconds."""
+RECEIPT_KEEP_DAYS = 365
+"""How long the receipt of an erasure can be read."""
 HEADLESS_CLIENTS = ("app",)
 HEADLESS_TOKEN_STRATEGY = "accounts.access_tokens.AccessTokenStrategy"  # noqa: S105
 HEADLESS_JWT_ALGORITHM = "HS256"
@@ -212,6 +263,23 @@ HEADLESS_JWT_ACCESS_TOKEN_EXPIRES_IN = 300
 
 MAILERS = {"default": mailer(env.email_url("EMAIL_URL", default="consolemail://"))}
 DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", default="Chat <chat@localhost>")
+
+# Money ----------------------------------------------------------------------------------------------------------------
+
+CURRENCY = env.str("CURRENCY", default="EUR")
+"""The currency of every price, as ISO 4217 spells it; it has cents."""
+BILLING_GRACE_DAYS = env.int("BILLING_GRACE_DAYS", default=14)
+"""How long a plan whose payment failed goes on; then the account is on the default tier."""
+INVOICE_DUE_DAYS = env.int("INVOICE_DUE_DAYS", default=14)
+STRIPE_SECRET_KEY = env.str("STRIPE_SECRET_KEY", default="")
+STRIPE_WEBHOOK_SECRET = env.str("STRIPE_WEBHOOK_SECRET", default="")
+"""With both, plans can be paid by Stripe; without, the site bills by invoice only."""
+STRIPE_API_BASE = env.str("STRIPE_API_BASE", default="")
+"""Where Stripe's API is, if not at its own address."""
+if bool(STRIPE_SECRET_KEY) != bool(STRIPE_WEBHOOK_SECRET):
+    raise ImproperlyConfigured("Set STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET together, or neither.")
+INVOICE_ISSUER = env.str("INVOICE_ISSUER", default="", multiline=True)
+"""Who issues invoices: name, address, tax number, bank; lines are separated by \\n."""
 
 # The API --------------------------------------------------------------------------------------------------------------
 
@@ -287,6 +355,10 @@ MEMORY_REVIEW_DAYS = env.int("MEMORY_REVIEW_DAYS", default=180)
 """A memory that nobody has confirmed or changed for so long is offered for review."""
 TEMPORARY_KEEP_HOURS = env.int("TEMPORARY_KEEP_HOURS", default=24)
 """How long after its last message a temporary conversation is deleted."""
+EXPORT_KEEP_DAYS = env.int("EXPORT_KEEP_DAYS", default=7)
+"""How long the file of an export can be fetched."""
+MAX_IMPORT_BYTES = env.int("MAX_IMPORT_BYTES", default=500_000_000)
+"""How large a file may be that conversations are imported from."""
 STREAM_KEEP_SECONDS = 3600
 """Lifetime of a generation's token stream in Redis after its last event."""
 
@@ -321,6 +393,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": timedelta(seconds=15),
         "options": {"expires": 15},
     },
+    "release-orphaned-reservations": {
+        "task": "conversations.tasks.release_orphaned_reservations",
+        "schedule": timedelta(minutes=1),
+        "options": {"expires": 60},
+    },
     "delete-outlived-conversations": {
         "task": "conversations.tasks.delete_outlived_conversations",
         "schedule": timedelta(minutes=5),
@@ -340,8 +417,51 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": timedelta(minutes=5),
         "options": {"expires": 300},
     },
+    "push-forgotten-overages": {
+        "task": "accounts.stripe.tasks.push_forgotten_overages",
+        "schedule": timedelta(hours=1),
+    },
+    "compare-with-stripe": {"task": "accounts.stripe.tasks.compare_with_stripe", "schedule": timedelta(hours=24)},
+    "take-up-erasures": {
+        "task": "accounts.tasks.take_up_erasures",
+        "schedule": timedelta(minutes=1),
+        "options": {"expires": 60},
+    },
+    "delete-outlived-receipts": {
+        "task": "accounts.tasks.delete_outlived_receipts",
+        "schedule": timedelta(hours=24),
+    },
+    "take-up-transfers": {
+        "task": "conversations.tasks.take_up_transfers",
+        "schedule": timedelta(minutes=1),
+        "options": {"expires": 60},
+    },
+    "delete-expired-exports": {
+        "task": "conversations.tasks.delete_expired_exports",
+        "schedule": timedelta(hours=1),
+    },
+    "write-down-key-uses": {
+        "task": "accounts.tasks.write_down_key_uses",
+        "schedule": timedelta(seconds=20),
+        "options": {"expires": 20},
+    },
+    "close-months": {"task": "accounts.tasks.close_months", "schedule": timedelta(hours=1)},
+    "end-unpaid-plans": {"task": "accounts.tasks.end_unpaid_plans", "schedule": timedelta(hours=1)},
+    "send-billing-mails": {
+        "task": "accounts.tasks.send_billing_mails",
+        "schedule": timedelta(minutes=1),
+        "options": {"expires": 60},
+    },
     "clear-expired-sessions": {"task": "accounts.tasks.clear_expired_sessions", "schedule": timedelta(hours=6)},
+    "end-due-suspensions": {"task": "accounts.tasks.end_due_suspensions", "schedule": timedelta(minutes=1)},
     "count-reservations-again": {"task": "accounts.tasks.count_reservations_again", "schedule": timedelta(minutes=1)},
+    "roll-up-recent-usage": {
+        "task": "accounts.tasks.roll_up_usage",
+        "args": (2,),
+        "schedule": timedelta(minutes=5),
+        "options": {"expires": 300},
+    },
+    "roll-up-usage-of-weeks": {"task": "accounts.tasks.roll_up_usage", "args": (35,), "schedule": timedelta(days=1)},
 }
 
 # Pages ----------------------------------------------------------------------------------------------------------------
@@ -378,11 +498,15 @@ SECURE_CSP: dict[str, list[str]] = {
     "connect-src": [CSP.SELF],
     "object-src": [CSP.NONE],
     "base-uri": [CSP.NONE],
-    "form-action": [CSP.SELF],
+    # A browser also asks this where a form is answered by a redirect, as the sign-in through a provider is.
+    "form-action": [CSP.SELF, *([OIDC_SIGN_IN_ORIGIN] if OIDC_SIGN_IN_ORIGIN else [])],
     "frame-ancestors": [CSP.NONE],
 }
 PAGE_CSP = SECURE_CSP | {"require-trusted-types-for": ["'script'"], "trusted-types": ["server-fragments"]}
 """For the product's own pages. The admin and the API's page bring scripts that know no Trusted Types."""
+if STRIPE_SECRET_KEY:
+    # A form of the billing page leads to Stripe's own pages.
+    PAGE_CSP["form-action"] = [CSP.SELF, "https://checkout.stripe.com", "https://billing.stripe.com"]
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
 SESSION_COOKIE_HTTPONLY = True

@@ -3,13 +3,11 @@
 from django.contrib import admin
 from django.urls import include, path, re_path
 
+from accounts.views.erasure import receipt
+from accounts.views.stripe import webhook as stripe_webhook
 from chatsite.errors import not_found_json
 from chatsite.health import healthz, metrics, readyz
 from chatsite.schema import DocsView, SchemaView
-
-admin.site.site_header = "Chat administration"
-admin.site.site_title = "Chat"
-admin.site.index_title = "Administration"
 
 urlpatterns = [
     path("healthz", healthz, name="healthz"),
@@ -17,6 +15,9 @@ urlpatterns = [
     path("metrics", metrics, name="metrics"),
     path("admin/", admin.site.urls),
     path("accounts/", include("allauth.urls")),
+    path("account/", include("accounts.urls")),
+    path("stripe/webhook", stripe_webhook, name="stripe_webhook"),
+    path("erasures/<uuid:erasure_id>", receipt, name="erasure_receipt"),
     path("_allauth/", include("allauth.headless.urls")),
     path("v1/schema/", SchemaView.as_view(), name="schema"),
     path("v1/docs/", DocsView.as_view(), name="docs"),

@@ -10,3 +10,5 @@ class ConversationsConfig(AppConfig):
 
     def ready(self) -> None:
         import_module("conversations.receivers")
+        import_module("conversations.titles_for_usage")
+        import_module("conversations.erasure").register_all()

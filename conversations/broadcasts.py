@@ -8,7 +8,7 @@ import structlog
 from channels.layers import get_channel_layer
 from django.conf import settings
 
-from foundation.redis import REDIS_UNREACHABLE, shared_client
+from foundation.redis import REDIS_UNREACHABLE, key, shared_client
 
 log = structlog.get_logger(__name__)
 
@@ -37,9 +37,17 @@ def broadcast_soon(user_id: UUID, kind: str, **data: Any) -> None:
         log.warning("broadcast_failed", kind=kind, error=type(error).__name__)
 
 
-async def tell_credentials_revoked(user_id: UUID, credential: str | None) -> None:
-    """Tell the user's sockets that a credential, or every one (`None`), is no longer good."""
-    await _to_sockets(user_id, {"type": "credentials.revoked", "credential": credential})
+def credentials_channel() -> str:
+    """Return the Redis channel on which every web process hears that a credential is no longer good."""
+    return key(1, "credentials")
+
+
+def tell_credentials_revoked(user_id: UUID) -> None:
+    """Have every web process look at what it has open at once. Never fails: they look by themselves as well."""
+    try:
+        shared_client().publish(credentials_channel(), str(user_id))
+    except REDIS_UNREACHABLE as error:
+        log.warning("revocation_not_told", error=type(error).__name__)
 
 
 async def _to_sockets(user_id: UUID, message: dict[str, Any]) -> None:

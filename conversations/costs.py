@@ -1,9 +1,10 @@
-"""What a conversation costs in tokens: how full its window is, what it has used, what its next turn will use."""
+"""What a conversation costs: how full its window is, what it has used, also in money, what its next turn will use."""
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, Self
 from uuid import UUID
 
@@ -80,6 +81,7 @@ class Turn:
     created_at: datetime
     usage: Tokens
     accumulated: Tokens
+    cost: Decimal
 
 
 def gauges_of(conversation_ids: Iterable[UUID]) -> dict[UUID, Gauge]:
@@ -94,6 +96,12 @@ def gauges_of(conversation_ids: Iterable[UUID]) -> dict[UUID, Gauge]:
 def total_of(conversation: Conversation) -> Tokens:
     """Return what all answers of the conversation used, on every branch, by the ledger: copies have used nothing."""
     return _sum(_ledger(conversation))
+
+
+def price_of(conversation: Conversation) -> Decimal:
+    """Return what all answers of the conversation cost, at the prices of when they were written."""
+    cost: Decimal = _ledger(conversation).aggregate(cost=Sum("cost", default=Decimal(0)))["cost"]
+    return cost
 
 
 def next_turn_of(conversation: Conversation, gauge: Gauge, *, limit: int | None) -> Tokens:
@@ -119,7 +127,7 @@ def turns_of(conversation: Conversation, *, cursor: str | None, limit: int) -> P
     for row in rows.order_by("pk")[: limit + 1]:
         usage = Tokens(row.tokens_in, row.tokens_cached, row.tokens_out)
         accumulated += usage
-        turns.append(Turn(row.pk, row.model, row.created_at, usage, accumulated))
+        turns.append(Turn(row.pk, row.model, row.created_at, usage, accumulated, row.cost))
     return page_of(turns, limit, lambda last: Cursor(last.message_id))
 
 

@@ -27,6 +27,12 @@ class GenerationInProgress(ConversationsError):
     code = "generation_in_progress"
 
 
+class TransferInProgress(ConversationsError):
+    """As many exports or imports as one may have at once."""
+
+    code = "transfer_in_progress"
+
+
 class ContentTooLong(ConversationsError):
     code = "content_too_long"
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 
 from django.conf import settings
 
-from inference.catalog import AUTO, Capabilities, Catalog, Model, ModelVersion, Prices
+from accounts.exceptions import ModelNotInTier
+from accounts.models import Tier
+from inference.catalog import AUTO, Capabilities, Model, ModelVersion, Prices
 from inference.exceptions import UnknownModel
 from inference.fleet_reports import ReplicaReport, last_reports
 from inference.stored_catalog import current_catalog
@@ -33,25 +35,52 @@ class ModelOnOffer:
     prices: Prices
 
 
-def models_on_offer() -> list[ModelOnOffer]:
-    """Return every model, in the fleet's order."""
-    catalog = current_catalog()
-    reports = _reports()
-    return [_on_offer(model, catalog, reports) for model in catalog.models]
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What may answer for a model. `window_tokens` is the largest window, `None` where one is not known.
+
+    `versions` are the names that its answers' versions may have; none where a server has not told what it runs.
+    """
+
+    window_tokens: int | None
+    versions: frozenset[str]
 
 
-def alias_to_use(wanted: str | None) -> str:
-    """Return the alias of the model that answers: the wanted one, or else the site's default.
+def models_on_offer(tier: Tier) -> list[ModelOnOffer]:
+    """Return the models of a tier, in the fleet's order. The site's default is the tier's, or else the tier's first."""
+    catalog, reports = current_catalog(), _reports()
+    models = [model for model in catalog.models if tier.allows_model(model.alias)]
+    aliases = [model.alias for model in models]
+    default = catalog.default_alias if catalog.default_alias in aliases else next(iter(aliases), "")
+    return [_on_offer(model, reports, is_default=model.alias == default) for model in models]
+
+
+def alias_to_use(wanted: str | None, tier: Tier) -> str:
+    """Return the alias of the model that answers: the wanted one, or else the default.
 
     While the default is not there yet (its weights may still be on their way) and another model is, that one answers
-    whoever named none. Raise `UnknownModel`.
+    whoever named none. Raise `UnknownModel`, `ModelNotInTier`.
     """
-    catalog = current_catalog()
-    default = catalog.find(wanted).alias
     if wanted and wanted != AUTO:
-        return default
-    ready = [model.alias for model in models_on_offer() if model.is_ready]
+        check_allowed(wanted, tier)
+        return wanted
+    offered = models_on_offer(tier)
+    if not offered:
+        raise _not_in_tier(f"The tier {tier.name} has no model that is there.", offered)
+    default = next(model.alias for model in offered if model.is_default)
+    ready = [model.alias for model in offered if model.is_ready]
     return default if default in ready or not ready else ready[0]
+
+
+def check_allowed(wanted: str, tier: Tier) -> None:
+    """Raise `UnknownModel` for a model that is not there, `ModelNotInTier` for one that the tier does not have."""
+    alias = current_catalog().find(wanted).alias
+    if wanted != AUTO and not tier.allows_model(alias):
+        raise _not_in_tier(f"The tier {tier.name} does not have the model {alias}.", models_on_offer(tier))
+
+
+def _not_in_tier(message: str, offered: Iterable[ModelOnOffer]) -> ModelNotInTier:
+    return ModelNotInTier(message, param="model", details={"allowed": [AUTO, *(model.alias for model in offered)]})
 
 
 def background_alias() -> str:
@@ -73,7 +102,7 @@ def window_tokens() -> Callable[[str], int | None]:
 
     def find(alias: str) -> int | None:
         try:
-            return _on_offer(catalog.find(alias), catalog, reports).context_tokens
+            return _on_offer(catalog.find(alias), reports).context_tokens
         except UnknownModel:
             return None
 
@@ -88,14 +117,31 @@ def most_answer_tokens(alias: str) -> int | None:
     return _smallest(version.max_answer_tokens for version in _in_use(current_catalog().find(alias)))
 
 
-def _on_offer(model: Model, catalog: Catalog, reports: dict[str, ReplicaReport]) -> ModelOnOffer:
+def reach_of(alias: str) -> Reach:
+    """Return what any replica of a model may do. Raise `UnknownModel`."""
+    model, reports = current_catalog().find(alias), _reports()
+    windows: list[int | None] = []
+    names: set[str | None] = set()
+    for version in model.versions:
+        for replica in version.replicas:
+            report = reports.get(replica.url)
+            windows.append(_smallest([version.context_tokens, report.max_total_tokens if report else None]))
+            names.add(version.name if version.is_pinned else report.model_id if report else None)
+    is_bounded, is_named = all(windows), None not in names
+    return Reach(
+        window_tokens=max(filter(None, windows), default=None) if is_bounded else None,
+        versions=frozenset(name for name in names if name) if is_named else frozenset(),
+    )
+
+
+def _on_offer(model: Model, reports: dict[str, ReplicaReport], *, is_default: bool = False) -> ModelOnOffer:
     versions = _in_use(model)
     known = [reports[replica.url] for replica in model.replicas if replica.url in reports]
     windows = [report.max_total_tokens for report in known] + [version.context_tokens for version in versions]
     abilities = [version.capabilities for version in versions]
     return ModelOnOffer(
         alias=model.alias,
-        is_default=model.alias == catalog.default_alias,
+        is_default=is_default,
         is_ready=any(report.is_healthy for report in known),
         context_tokens=_smallest(windows),
         max_answer_tokens=_smallest(version.max_answer_tokens for version in versions),

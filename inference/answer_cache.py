@@ -8,14 +8,18 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
+from typing import Any
+from uuid import UUID
 
 import orjson
 import redis.asyncio
 import structlog
+from redis import Redis
 
 from foundation.redis import REDIS_UNREACHABLE, key
 from inference import metrics
 from inference.messages import ChatMessage, SamplingOptions
+from inference.token_stream import is_closed_for_good, state_key
 
 log = structlog.get_logger(__name__)
 
@@ -77,19 +81,50 @@ class AnswerCache:
         metrics.CACHE_LOOKUPS.labels("miss" if found is None else "hit").inc()
         return found
 
-    async def keep(self, digest: str, answer: KnownAnswer) -> None:
-        """Keep an answer, unless it is empty or long. One that cannot be kept is no loss."""
+    async def keep(self, digest: str, answer: KnownAnswer, *, written_for: UUID) -> None:
+        """Keep an answer, unless it is empty or long. One that cannot be kept is no loss.
+
+        It is forgotten with the generation that it was written for, and not kept if that is forgotten already.
+        """
         if not self.is_on or not 0 < len(answer.text) <= MOST_CHARACTERS:
             return
         try:
             async with asyncio.timeout(_PATIENCE_SECONDS):
-                await self._client.set(_key(digest), orjson.dumps(asdict(answer)), ex=self._keep_seconds)
+                await self._set(digest, orjson.dumps(asdict(answer)), written_for)
         except (*REDIS_UNREACHABLE, TimeoutError) as error:
             log.warning("answer_not_kept", error=type(error).__name__)
+
+    async def _set(self, digest: str, value: bytes, written_for: UUID) -> None:
+        """Store an answer and where it is from: whoever closes the generation's stream has done so, or finds it."""
+        pipeline = self._client.pipeline(transaction=True)
+        pipeline.set(_key(digest), value, ex=self._keep_seconds)
+        pipeline.set(_origin_key(written_for), digest, ex=self._keep_seconds)
+        pipeline.hget(state_key(written_for), "attempt")
+        *_, attempt = await pipeline.execute()
+        if is_closed_for_good(attempt):
+            await self._client.unlink(_key(digest), _origin_key(written_for))
+
+
+def forget(client: Redis, generation_ids: Sequence[UUID]) -> int:
+    """Forget the answers that were written for these generations; return how many there were.
+
+    Close their streams for good first: one that has just ended is then not kept any more.
+    """
+    if not generation_ids:
+        return 0
+    origins = [_origin_key(each) for each in generation_ids]
+    digests: Any = client.mget(origins)
+    names = [_key(digest.decode()) for digest in digests if digest is not None]
+    client.unlink(*origins)
+    return int(client.unlink(*names)) if names else 0
 
 
 def _key(digest: str) -> str:
     return key(_VERSION, "answer", digest)
+
+
+def _origin_key(generation_id: UUID) -> str:
+    return key(_VERSION, "cached-for", generation_id)
 
 
 def _decoded(stored: bytes) -> KnownAnswer | None:

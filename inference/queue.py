@@ -69,6 +69,15 @@ def remove(client: Redis, generation_ids: Sequence[UUID]) -> None:
         lua.run(client, "remove", *map(str, generation_ids))
 
 
+def forget_user(client: Redis, models: Iterable[str], user_id: UUID) -> int:
+    """Forget how much was written for a user with nothing waiting; return in how many classes of models that was."""
+    pipeline = client.pipeline(transaction=False)
+    for model in models:
+        for rank in range(len(PRIORITY_CLASSES)):
+            pipeline.zrem(f"{lua.base_key()}:counters:{model}:{rank}", str(user_id))
+    return sum(pipeline.execute())
+
+
 async def take(
     client: "redis.asyncio.Redis",
     offers: Mapping[str, Sequence[Offer]],

@@ -5,7 +5,7 @@ that has written (a lower one is refused: the fence), and the `last` position. E
 tells those who listen, in one script, so that a listener who has replayed the stream misses nothing.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -50,9 +50,16 @@ redis.call('EXPIRE', KEYS[2], ARGV[2])
 return redis.call('XRANGE', KEYS[1], '-', '+')
 """
 
+_FORGET = """
+redis.call('DEL', KEYS[1])
+if redis.call('HGET', KEYS[2], 'attempt') ~= ARGV[1] then redis.call('DEL', KEYS[2]) end
+"""
+
 ROW_CHANGED = b""
 """An announcement without a batch: look at the database."""
 
+_NO_ATTEMPT = 2**31 - 1
+"""The fence of a stream to which nobody may publish any more."""
 _VERSION = 1
 _REPLAY_COUNT = 500
 
@@ -136,6 +143,31 @@ def _decode_line(line: bytes) -> StreamedEvent:
 def announce_change(client: Redis, generation_id: UUID) -> None:
     """Tell those who follow that the generation's row has changed by other hands than a worker's."""
     client.publish(channel(generation_id), ROW_CHANGED)
+
+
+def close_for_good(client: Redis, generation_ids: Sequence[UUID], keep_seconds: int) -> None:
+    """Empty streams, and refuse for the next `keep_seconds` what any attempt still publishes to them."""
+    pipeline = client.pipeline(transaction=True)
+    for generation_id in generation_ids:
+        names = Names.of(generation_id)
+        pipeline.unlink(names.events, names.state)
+        pipeline.hset(names.state, "attempt", str(_NO_ATTEMPT))
+        pipeline.expire(names.state, keep_seconds)
+    pipeline.execute()
+
+
+def forget(client: Redis, generation_ids: Iterable[UUID]) -> None:
+    """Delete streams; one that was closed for good stays closed."""
+    pipeline = client.pipeline(transaction=False)
+    for generation_id in generation_ids:
+        names = Names.of(generation_id)
+        pipeline.eval(_FORGET, 2, names.events, names.state, str(_NO_ATTEMPT))
+    pipeline.execute()
+
+
+def is_closed_for_good(attempt: bytes | None) -> bool:
+    """Say whether this is the fence of a stream that was closed for good."""
+    return attempt is not None and int(attempt) == _NO_ATTEMPT
 
 
 def publish_arguments(names: Names, attempt: int, batch: Batch, keep_seconds: int) -> list[Any]:

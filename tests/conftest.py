@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.models.signals import post_migrate
 
+from accounts.quotas.rules import forget_own_limits
 from conversations.models_on_offer import forget_reports
 from inference import lua
 from inference.models import ModelAlias, ModelVersion, SeededFleet
@@ -27,6 +28,7 @@ def pytest_configure() -> None:
 
 def _seed_tiers(**_kwargs) -> None:
     import_module("accounts.migrations.0002_seed_tiers").seed(apps, None)
+    import_module("accounts.migrations.0006_tier_limits").limit(apps, None)
 
 
 @pytest.fixture(scope="session")
@@ -54,6 +56,11 @@ def _redis():
 def _nothing_known_of_the_fleet():
     forget_catalog()
     forget_reports()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_known_of_the_tiers():
+    forget_own_limits()
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from accounts.api.serializers import (
     MadeAPIKeySerializer,
     NewAPIKeySerializer,
 )
-from accounts.callers import Caller
+from accounts.authentication import caller_of
 from accounts.exceptions import NotFound
 from accounts.models import APIKey
 from foundation.pages import PAGE_PARAMETERS, limit_of, newest_first
@@ -47,7 +47,7 @@ class APIKeysView(APIView):
         """Make a key. Its secret is in this answer and nowhere else; it gets no scope that the caller lacks."""
         asked = NewAPIKeySerializer(data=request.data)
         asked.is_valid(raise_exception=True)
-        caller = _caller(request)
+        caller = caller_of(request)
         for scope in asked.validated_data["scopes"]:
             caller.require(scope)
         key, secret = api_keys.make_key(caller.user, **asked.validated_data)
@@ -70,11 +70,5 @@ class APIKeyView(APIView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-def _caller(request: Request) -> Caller:
-    caller = request.auth
-    assert isinstance(caller, Caller)
-    return caller
-
-
 def _keys_of(request: Request) -> QuerySet[APIKey]:
-    return APIKey.objects.filter(user=_caller(request).user, revoked_at=None)
+    return APIKey.objects.filter(user=caller_of(request).user, revoked_at=None)

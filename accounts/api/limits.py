@@ -6,7 +6,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts import quotas
-from accounts.api.serializers import LimitsSerializer
+from accounts.api.limits_serializers import LimitsSerializer
 from accounts.models import User
 
 
@@ -20,6 +20,5 @@ class LimitsView(APIView):
         """List the limits of the caller's tier: what each allows, what is used, what remains, when it resets."""
         user = request.user
         assert isinstance(user, User)
-        allowance = quotas.peek(user.pk, user.tier)
-        shown = LimitsSerializer({"tier": user.tier_id, "data": [{"name": "requests", **allowance.as_shown()}]})
-        return Response(shown.data, headers=quotas.rate_limit_headers(allowance))
+        shown = LimitsSerializer({"tier": user.tier_id, "data": quotas.limits_of(user)})
+        return Response(shown.data, headers=quotas.rate_limit_headers(quotas.peek(user)))

@@ -46,21 +46,3 @@ class APIKeyPageSerializer(serializers.Serializer[Any]):
 
     data = APIKeySerializer(many=True)  # type: ignore[assignment]
     next_cursor = serializers.CharField(allow_null=True)
-
-
-class LimitSerializer(serializers.Serializer[Any]):
-    """One limit of the caller's tier, and where the caller stands."""
-
-    name = serializers.ChoiceField(["requests"], help_text="What is counted.")
-    limit = serializers.IntegerField(help_text="How many are allowed within the window.")
-    used = serializers.IntegerField()
-    remaining = serializers.IntegerField()
-    window_seconds = serializers.IntegerField(help_text="The length of the window, which slides.")
-    resets_at = serializers.DateTimeField(help_text="When the oldest one counted leaves the window.")
-
-
-class LimitsSerializer(serializers.Serializer[Any]):
-    """Every limit of the caller's tier."""
-
-    tier = serializers.CharField()
-    data = LimitSerializer(many=True)  # type: ignore[assignment]

@@ -16,6 +16,7 @@ class AuditLog(models.Model):
     subject_type = models.CharField(max_length=64)
     subject_id = models.CharField(max_length=64)
     reason = models.TextField()
+    changes = models.JSONField(default=dict, db_default={}, help_text="Each changed field's values before and after.")
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:

@@ -40,6 +40,9 @@ class User(AbstractBaseUser, PermissionsMixin):
     email = models.EmailField(unique=True)
     name = models.CharField(max_length=150, blank=True)
     tier = models.ForeignKey(Tier, on_delete=models.PROTECT, related_name="users", default=default_tier_name)
+    time_zone = models.CharField(
+        max_length=64, blank=True, default="", db_default="", help_text="In which days are shown; empty: UTC."
+    )
     is_active = models.BooleanField(default=True)
     is_staff = models.BooleanField(default=False)
     date_joined = models.DateTimeField(default=timezone.now)

@@ -3,16 +3,18 @@
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from accounts.pricing import exact
 from conversations import queries
 from conversations.api.context_serializers import ConversationContextSerializer, GenerationContextSerializer
 from conversations.api.conversation_serializers import gauge_of
 from conversations.api.conversations import user_of
-from conversations.costs import Tokens, Turn, gauges_of, next_turn_of, total_of, turns_of
+from conversations.costs import Tokens, Turn, gauges_of, next_turn_of, price_of, total_of, turns_of
 from conversations.models_on_offer import window_tokens
 from conversations.seen_context import SeenContext, seen_context
 from foundation.pages import PAGE_PARAMETERS, limit_of
@@ -57,6 +59,8 @@ class ConversationContextView(APIView):
             "conversation_id": conversation.pk,
             **gauge_of(gauge, limit),
             "total": _usage(total_of(conversation)),
+            "cost": exact(price_of(conversation)),
+            "currency": settings.CURRENCY,
             "next_turn": _usage(next_turn_of(conversation, gauge, limit=limit)),
             "turns": {"data": [_turn(turn) for turn in page.items], "next_cursor": page.next_cursor},
         }
@@ -73,6 +77,7 @@ def _turn(turn: Turn) -> dict[str, Any]:
         "model": turn.model,
         "usage": _usage(turn.usage),
         "accumulated": _usage(turn.accumulated),
+        "cost": exact(turn.cost),
         "created_at": turn.created_at,
     }
 

@@ -103,6 +103,7 @@ class TurnSerializer(serializers.Serializer[Any]):
     model = serializers.CharField()
     usage = UsageSerializer()
     accumulated = UsageSerializer(help_text="What all answers up to and with this one used.")
+    cost = serializers.CharField(help_text="An exact decimal.")
     created_at = serializers.DateTimeField(help_text="When it ended.")
 
 
@@ -114,10 +115,12 @@ class TurnPageSerializer(serializers.Serializer[Any]):
 
 
 class ConversationContextSerializer(ContextSerializer):
-    """How full the window is, and what the conversation costs, in tokens."""
+    """How full the window is, and what the conversation costs, in tokens and money."""
 
     conversation_id = serializers.UUIDField()
     total = UsageSerializer(help_text="What all answers used, on every branch.")
+    cost = serializers.CharField(help_text="What they cost: an exact decimal, in `currency`.")
+    currency = serializers.CharField(help_text="The ISO 4217 code of the costs' currency.")
     next_turn = UsageSerializer(
         help_text=(
             "What the next turn will use if its question and answer are as long as the average: it reads `used` again, "

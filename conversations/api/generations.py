@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts import quotas
+from accounts.authentication import caller_of
 from conversations import queries
 from conversations.api.conversations import user_of
 from conversations.api.event_stream import EVENT_STREAM, STREAM_TYPE
@@ -55,9 +56,9 @@ class GenerationStreamView(APIView):
         user = user_of(request)
         after = position_of(request)
         snapshot = snapshot_for(user.pk, generation_id)
-        allowance = quotas.peek(user.pk, user.tier)
+        limits = Limits.within(quotas.peek(user, snapshot.model))
         give_connection_back()
-        return stream_response(snapshot, after=after, limits=Limits(requests_remaining=allowance.remaining))
+        return stream_response(snapshot, caller_of(request), after=after, limits=limits)
 
     @extend_schema(exclude=True)
     def head(self, request: Request, generation_id: UUID) -> HttpResponse:

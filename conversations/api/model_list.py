@@ -63,8 +63,8 @@ class ModelsView(APIView):
     @extend_schema(operation_id="list_models", tags=["Models"], responses=ModelListSerializer)
     def get(self, request: Request) -> Response:
         """List the models in OpenAI's shape, with the caller's tier and the size of each model's window in tokens."""
-        tier = user_of(request).tier.name
-        return Response({"object": "list", "data": [_shown(model, tier) for model in models_on_offer()]})
+        tier = user_of(request).tier
+        return Response({"object": "list", "data": [_shown(model, tier.name) for model in models_on_offer(tier)]})
 
 
 def _shown(model: ModelOnOffer, tier: str) -> dict[str, Any]:

@@ -21,6 +21,8 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from accounts import quotas
+from accounts.authentication import caller_of
+from accounts.callers import Caller
 from conversations import queries
 from conversations.api.conversations import MessagesView, user_of
 from conversations.api.event_stream import EVENT_STREAM, STREAM_TYPE
@@ -36,6 +38,7 @@ from conversations.services import continuing, messages
 from conversations.services.answer_requests import Sent
 from conversations.services.messages import NewMessage
 from conversations.streaming.follow import Limits, follow
+from conversations.streaming.hub import current_hub
 from conversations.streaming.snapshot import snapshot_of
 from conversations.streaming.sse import stream_response
 from foundation.database import in_database, in_request_thread
@@ -57,11 +60,12 @@ their turn but fail."""
 class ReplyBegun(HttpResponse):
     """What a synchronous view hands over to the async part: the reply is on its way, follow it."""
 
-    def __init__(self, sent: Sent, *, is_streamed: bool) -> None:
+    def __init__(self, sent: Sent, caller: Caller, *, is_streamed: bool) -> None:
         super().__init__()
         self.snapshot = snapshot_of(sent.generation)
-        self.limits = Limits(requests_remaining=sent.allowance.remaining)
+        self.limits = Limits.within(sent.allowance)
         self.is_streamed = is_streamed
+        self.caller = caller
         self.rate_limit_headers = quotas.rate_limit_headers(sent.allowance)
         self.user_id: UUID = sent.generation.user_id
 
@@ -100,7 +104,7 @@ class SendMessageView(MessagesView):
             message=message,
             idempotency_key=request.headers.get("Idempotency-Key"),
         )
-        return ReplyBegun(sent, is_streamed=values["stream"])
+        return ReplyBegun(sent, caller_of(request), is_streamed=values["stream"])
 
 
 class RegenerateView(APIView):
@@ -125,7 +129,7 @@ class RegenerateView(APIView):
             model=asked.validated_data.get("model"),
             idempotency_key=request.headers.get("Idempotency-Key"),
         )
-        return ReplyBegun(sent, is_streamed=asked.validated_data["stream"])
+        return ReplyBegun(sent, caller_of(request), is_streamed=asked.validated_data["stream"])
 
 
 class ContinueView(APIView):
@@ -155,7 +159,7 @@ class ContinueView(APIView):
             is_background=values["background"],
             idempotency_key=request.headers.get("Idempotency-Key"),
         )
-        return ReplyBegun(sent, is_streamed=values["stream"])
+        return ReplyBegun(sent, caller_of(request), is_streamed=values["stream"])
 
 
 def followed(view: Callable[..., HttpResponseBase]) -> Callable[..., Any]:
@@ -169,16 +173,21 @@ def followed(view: Callable[..., HttpResponseBase]) -> Callable[..., Any]:
         if not isinstance(response, ReplyBegun):
             return response
         if response.is_streamed:
-            return stream_response(response.snapshot, limits=response.limits, headers=response.rate_limit_headers)
+            return stream_response(
+                response.snapshot, response.caller, limits=response.limits, headers=response.rate_limit_headers
+            )
         return await _whole_reply(response)
 
     return asynchronous
 
 
 async def _whole_reply(begun: ReplyBegun) -> JsonResponse:
-    async with aclosing(follow(begun.snapshot)) as events:
-        async for _ in events:
-            pass
+    with current_hub().openings.opened_by(begun.caller) as opening:
+        async with aclosing(follow(begun.snapshot, opening=opening)) as events:
+            async for _ in events:
+                pass
+    if opening.refusal is not None:
+        raise opening.refusal
     generation = await in_database(queries.generation_of, begun.user_id, begun.snapshot.generation_id)
     if generation.status == Message.Status.FAILED:
         raise _failure(generation, begun.rate_limit_headers)

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from conversations.api import context, conversations, generations, memories, model_list, preferences, replies
+from conversations.api import context, conversations, generations, memories, model_list, preferences, replies, transfers
 
 urlpatterns = [
     path("conversations", conversations.ConversationsView.as_view(), name="conversations"),
@@ -23,5 +23,10 @@ urlpatterns = [
     path("memories", memories.MemoriesView.as_view(), name="memories"),
     path("memories/<uuid:memory_id>", memories.MemoryView.as_view(), name="memory"),
     path("preferences", preferences.PreferencesView.as_view(), name="preferences"),
+    path("exports", transfers.ExportsView.as_view(), name="exports"),
+    path("exports/<uuid:export_id>", transfers.ExportView.as_view(), name="export"),
+    path("exports/<uuid:export_id>/file", transfers.ExportFileView.as_view(), name="export_file"),
+    path("imports", transfers.ImportsView.as_view(), name="imports"),
+    path("imports/<uuid:import_id>", transfers.ImportView.as_view(), name="import"),
     path("models", model_list.ModelsView.as_view(), name="models"),
 ]

@@ -7,5 +7,19 @@ from conversations.models.memory import Memory
 from conversations.models.message import Message
 from conversations.models.preference import Preference
 from conversations.models.summary import Summary
+from conversations.models.transfer import Export, Import, ImportedConversation, TransferStatus
 
-__all__ = ["Conversation", "Errand", "Generation", "IdempotencyKey", "Memory", "Message", "Preference", "Summary"]
+__all__ = [
+    "Conversation",
+    "Errand",
+    "Export",
+    "Generation",
+    "IdempotencyKey",
+    "Import",
+    "ImportedConversation",
+    "Memory",
+    "Message",
+    "Preference",
+    "Summary",
+    "TransferStatus",
+]

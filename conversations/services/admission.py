@@ -50,9 +50,8 @@ def admit(user: User, generation_id: UUID, model: str, options: Mapping[str, Any
     Redis away says nothing about the load: then the message is let in, and its deadline decides.
     """
     priority_class = user.tier.priority_class
-    fallback = current_catalog().find(model).fallback
     request = overload.Request(
-        generation_id, user.pk, priority_class, model, fallback, deadline_seconds(priority_class)
+        generation_id, user.pk, priority_class, model, _fallback(user, model), deadline_seconds(priority_class)
     )
     try:
         answer = overload.ask(shared_client(), request)
@@ -67,6 +66,12 @@ def admit(user: User, generation_id: UUID, model: str, options: Mapping[str, Any
     for step in notices:
         metrics.DEGRADATIONS.labels(priority_class, step).inc()
     return Admission(answer.model, given, notices, request)
+
+
+def _fallback(user: User, model: str) -> str:
+    """Return the smaller model that may answer, if the user's tier has it."""
+    fallback = current_catalog().find(model).fallback
+    return fallback if user.tier.allows_model(fallback) else ""
 
 
 def leave(admission: Admission) -> None:

@@ -9,8 +9,7 @@ from django.db import transaction
 
 from accounts import quotas
 from accounts.models import User
-from accounts.quotas import RequestAllowance
-from conversations import queries
+from accounts.quotas import Allowance, Wish
 from conversations.broadcasts import broadcast_soon
 from conversations.context.titles import first_words
 from conversations.exceptions import NotFound
@@ -18,6 +17,7 @@ from conversations.exchanges import question_id_of
 from conversations.models import Conversation, Generation, Message
 from conversations.services import generations, idempotency
 from conversations.services.admission import Admission, admit, deadline_after, leave
+from conversations.services.reservations import most_tokens
 from foundation.ids import new_id
 from foundation.statements import change, insertion, write_together
 from inference.jobs import Job, estimated_tokens
@@ -34,7 +34,7 @@ class Sent:
     follows: Message
     answer: Message
     generation: Generation
-    allowance: RequestAllowance
+    allowance: Allowance
     is_repeat: bool
 
 
@@ -79,35 +79,38 @@ def request_once(user: User, key: str | None, digest: bytes, prepare: Callable[[
     """Ask at the door, reserve, write and commit; or find what the same idempotency key has made before.
 
     `prepare` runs within the transaction. Raise what it raises, `IdempotencyConflict`, `InvalidRequest`, `Overloaded`,
-    `RequestsExceeded`, `UnknownModel`.
+    `UnknownModel`, and what `quotas.reserve` raises.
     """
     if key is not None:
         idempotency.check_key(key)
     ids = NewIds(new_id(), new_id())
     admission: Admission | None = None
-    allowance: RequestAllowance | None = None
+    allowance: Allowance | None = None
     try:
         with transaction.atomic():
             made = idempotency.made_before(user, key, digest) if key is not None else None
             if made is None:
                 request = prepare(ids)
                 admission = admit(user, ids.answer, request.model, request.options)
-                allowance = quotas.reserve_request(
-                    user.pk, user.tier, request_id=ids.answer, requests_under_way=_requests_under_way
-                )
+                allowance = quotas.reserve(user, _wish(user, ids.answer, request, admission))
                 generation = _write(user, ids.answer, request, admission)
                 if key is not None:
                     idempotency.keep(user, key, digest, generation)
     except BaseException:
         if allowance is not None:
-            quotas.release_request(user.pk, allowance)
+            quotas.release(user.pk, ids.answer)
         if admission is not None:
             leave(admission)
         raise
     if made is not None:
-        return _sent(made, quotas.peek(user.pk, user.tier), is_repeat=True)
+        return _sent(made, quotas.peek(user, made.model), is_repeat=True)
     assert allowance is not None
     return _sent(generation, allowance, is_repeat=False)
+
+
+def _wish(user: User, generation_id: UUID, request: AnswerRequest, admission: Admission) -> Wish:
+    most = most_tokens(user, request.follows, admission.model, max_answer_tokens=admission.options["max_tokens"])
+    return Wish(generation_id, admission.model, most)
 
 
 def _write(user: User, generation_id: UUID, request: AnswerRequest, admission: Admission) -> Generation:
@@ -187,11 +190,7 @@ def _tell_others(answer: Message) -> None:
     )
 
 
-def _requests_under_way(user_id: UUID) -> list[UUID]:
-    return [generation.pk for generation in queries.under_way_of(user_id)]
-
-
-def _sent(generation: Generation, allowance: RequestAllowance, *, is_repeat: bool) -> Sent:
+def _sent(generation: Generation, allowance: Allowance, *, is_repeat: bool) -> Sent:
     answer = generation.message
     assert answer.parent is not None
     return Sent(generation.conversation, answer.parent, answer, generation, allowance, is_repeat)

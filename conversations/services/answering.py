@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import orjson
 from django.utils import timezone
 
+from accounts.pricing import Prices, cost_of
 from conversations.context.fitting import Fitted, fit
 from conversations.context.material import Material
 from conversations.context.prompt import assemble
@@ -18,7 +19,7 @@ from conversations.services.known_answers import FROM_CACHE, KnownAnswers
 from conversations.services.live_replies import LiveReply
 from conversations.services.outcomes import Outcome
 from foundation.text import made_storable
-from inference.catalog import Model
+from inference.catalog import Model, ModelVersion
 from inference.events import Finished, Piece, Reasoning, StreamEvent
 from inference.failover import Chosen, Progress, stream_answer
 from inference.fleet import Fleet
@@ -26,6 +27,7 @@ from inference.messages import ChatMessage, ChatRequest, SamplingOptions
 from inference.permits import Permit
 from inference.prefixes import prefix_of
 from inference.replica_state import ReplicaState
+from inference.router import versions_in_order
 from inference.tgi.errors import ModelServerError
 from inference.token_counting import counter_of
 from inference.token_stream import StreamedEvent
@@ -54,6 +56,8 @@ class Answer:
     """Tokens of text that another replica or attempt wrote, which the present one reads as part of its prompt."""
     finished: Finished | None = None
     replica: ReplicaState | None = None
+    version: ModelVersion | None = None
+    """Which one answers; `model_version` is what it is called."""
     model_version: str = ""
     is_known: bool = False
     """Whether the answer cache had it: then no model server was asked."""
@@ -100,6 +104,7 @@ class Answer:
         if known is None:
             return False
         self.is_known, self.model_version = True, known.model_version
+        self.version = versions_in_order(model, attempt.conversation_id.bytes)[0]
         self._take(Piece(known.text, 0))
         self._take(Finished("stop", known.tokens_in, known.tokens_in, known.tokens_out))
         return True
@@ -131,7 +136,7 @@ class Answer:
                 self.finished = event
 
     async def _request(self, state: ReplicaState, progress: Progress) -> ChatRequest:
-        self.replica, self.model_version = state, _version_of(state)
+        self.replica, self.version, self.model_version = state, state.version, _version_of(state)
         self.decoded_before = progress.decoded_tokens
         self.fitted = fitted = await self._fit(state, progress)
         if fitted.record.is_trimmed:
@@ -214,6 +219,7 @@ class Answer:
             tokens_in=tokens_in,
             tokens_cached=tokens_cached,
             tokens_out=tokens_out,
+            cost=cost_of(self._prices, tokens_in, tokens_cached, tokens_out),
             first_token_at=self.reply.first_token_at,
             replica=self._answered_by,
             model_version=self.model_version,
@@ -221,6 +227,14 @@ class Answer:
             error_message=error_message,
             record=self.fitted.record if self.fitted else None,
         )
+
+    @property
+    def _prices(self) -> Prices:
+        """What the version that answered costs; one that stands in for a cached answer costs the same."""
+        if self.version is None:
+            return Prices()
+        prices = self.version.prices
+        return Prices(prices.tokens_in, prices.tokens_cached, prices.tokens_out)
 
     @property
     def _answered_by(self) -> str:

@@ -60,10 +60,22 @@ WITH conversation AS (
 ), touched AS (
   UPDATE conversations_conversation conversation SET updated_at = %(now)s
   FROM ended WHERE conversation.id = ended.conversation_id
-), recorded AS (RECORD_ENDED)
+), SETTLE_ENDED
 SELECT count(*) FROM ended
-""".replace("RECORD_ENDED", usage.RECORD_ENDED)
+""".replace("SETTLE_ENDED", usage.SETTLE_ENDED)
 """Locks the conversation first, as whoever deletes it does: in another order the two could lock each other out."""
+
+
+_SETTLE_DELETED = """
+WITH ended AS (
+  SELECT generation_id, user_id, %(conversation_id)s::uuid AS conversation_id, model FROM accounts_tokenreservation
+  WHERE generation_id = %(generation_id)s
+    AND NOT EXISTS (SELECT FROM conversations_generation WHERE message_id = %(generation_id)s)
+  FOR UPDATE
+), SETTLE_ENDED
+SELECT count(*) FROM ended
+""".replace("SETTLE_ENDED", usage.SETTLE_ENDED)
+"""What was decoded is paid, also where nobody wants to read it any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +129,10 @@ def checkpoint(live: Sequence[LiveText]) -> dict[UUID, bool]:
 
 
 def finish(attempt: Attempt, outcome: Outcome) -> bool:
-    """End a generation: answer, reason, token counts and usage in one statement. Say whether it was ours to end."""
+    """End a generation: answer, reason, token counts and usage in one statement. Say whether it was ours to end.
+
+    One that is not because its conversation was deleted is settled all the same.
+    """
     parameters: dict[str, Any] = {
         "generation_id": attempt.generation_id,
         "number": attempt.number,
@@ -135,7 +150,11 @@ def finish(attempt: Attempt, outcome: Outcome) -> bool:
         "context": orjson.dumps(outcome.record.as_json()).decode() if outcome.record else None,
         "error_code": outcome.error_code,
         "error_message": outcome.error_message,
+        "cost": outcome.cost,
     }
     with connection.cursor() as cursor:
         cursor.execute(_FINISH, parameters)
-        return bool(cursor.fetchone()[0])
+        if cursor.fetchone()[0]:
+            return True
+        cursor.execute(_SETTLE_DELETED, parameters)
+        return False

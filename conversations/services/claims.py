@@ -51,7 +51,9 @@ SELECT claimed.attempt, claimed.user_id, claimed.conversation_id, claimed.model,
      WHERE memory.user_id = claimed.user_id AND memory.enabled AND memory.confirmed_at IS NOT NULL
        AND (memory.expires_at IS NULL OR memory.expires_at > now())
        AND NOT conversation.temporary AND COALESCE(preference.uses_memories, true)
-     ORDER BY memory.id DESC LIMIT %(most_memories)s) newest) AS memories
+     ORDER BY memory.id DESC LIMIT COALESCE(
+       (SELECT tier.most_memories FROM accounts_user owner JOIN accounts_tier tier ON tier.name = owner.tier_id
+        WHERE owner.id = claimed.user_id), %(most_memories)s)) newest) AS memories
 FROM claimed JOIN conversations_message answer ON answer.id = claimed.message_id
 JOIN conversations_conversation conversation ON conversation.id = claimed.conversation_id
 LEFT JOIN conversations_message last ON last.id = answer.parent_id AND last.conversation_id = answer.conversation_id

@@ -87,12 +87,17 @@ def forget(conversation_id: UUID) -> None:
     Where Redis is away it goes when its time is over.
     """
     try:
-        pipeline = shared_client().pipeline(transaction=True)
-        pipeline.set(_gone_key(conversation_id), b"", ex=_GONE_SECONDS)
-        pipeline.unlink(_key(conversation_id))
-        pipeline.execute()
+        forget_in(shared_client(), conversation_id)
     except REDIS_UNREACHABLE as error:
         log.warning("context_not_forgotten", error=type(error).__name__)
+
+
+def forget_in(client: redis.Redis, conversation_id: UUID) -> None:
+    """Do the same; raises one of `REDIS_UNREACHABLE`."""
+    pipeline = client.pipeline(transaction=True)
+    pipeline.set(_gone_key(conversation_id), b"", ex=_GONE_SECONDS)
+    pipeline.unlink(_key(conversation_id))
+    pipeline.execute()
 
 
 def _key(conversation_id: UUID) -> str:

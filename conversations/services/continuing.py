@@ -44,7 +44,7 @@ def continue_answer(
         partial.refresh_from_db()
         _check_can_go_on(partial)
         partial.conversation = conversation
-        chosen = alias_to_use(model_wanted_for(partial) or conversation.model)
+        chosen = alias_to_use(model_wanted_for(partial) or conversation.model, user.tier)
         return AnswerRequest(partial, chosen, _options_of(partial) | dict(options or {}), is_background)
 
     return request_once(user, idempotency_key, digest, prepare)

@@ -1,20 +1,23 @@
 """Making, changing and deleting conversations."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 from django.db.models import F
 
+from accounts import quotas, usage
 from accounts.models import User
 from conversations import queries
 from conversations.broadcasts import broadcast_soon
 from conversations.exceptions import InvalidRequest
 from conversations.models import Conversation, Message
+from conversations.models_on_offer import check_allowed
 from conversations.services import generations
 from conversations.services.instructions import check_instructions
 from foundation.text import is_storable
-from inference.stored_catalog import current_catalog
 
 MOST_TITLE_CHARACTERS = 200
 MOST_INSTRUCTION_CHARACTERS = 20_000
@@ -36,7 +39,7 @@ def new_conversation(
     *, user: User, title: str = "", model: str = "", instructions: str = "", temporary: bool = False
 ) -> Conversation:
     """Return a conversation that is not saved yet."""
-    _check({"title": title, "model": model, "instructions": instructions})
+    _check(user, {"title": title, "model": model, "instructions": instructions})
     return Conversation(
         user=user,
         title=title,
@@ -54,7 +57,7 @@ def change(*, user: User, conversation_id: UUID, changes: dict[str, Any]) -> Con
     """
     conversation = queries.conversation_of(user.id, conversation_id)
     assert changes.keys() <= _CHANGEABLE
-    _check(changes)
+    _check(user, changes)
     if "active_message_id" in changes:
         _check_is_part(conversation, changes["active_message_id"])
     if "instructions" in changes or "model" in changes:
@@ -87,15 +90,25 @@ def delete(*, user: User, conversation_id: UUID) -> None:
         erase(conversation)
 
 
-def erase(conversation: Conversation) -> None:
-    """Delete a conversation whose row the transaction has locked."""
+def erase(conversation: Conversation) -> dict[str, int]:
+    """Delete a conversation whose row the transaction has locked; return how many rows went, by their model's label."""
     conversation_id = conversation.id
     # In the order of the ids, as workers lock them.
-    ids = list(conversation.generations.select_for_update().order_by("pk").values_list("pk", flat=True))
+    rows = conversation.generations.select_for_update().order_by("pk").values_list("pk", "status")
+    status_by_id = dict(rows)
     list(conversation.errands.select_for_update().order_by("pk").values_list("pk", flat=True))
-    conversation.delete()
-    transaction.on_commit(lambda: generations.forget_streams(ids), robust=True)
+    _, counts = conversation.delete()
+    _give_back(conversation.user_id, [pk for pk, status in status_by_id.items() if status == Message.Status.QUEUED])
+    transaction.on_commit(lambda: generations.forget_streams(status_by_id), robust=True)
     _tell(conversation, "conversation_deleted", conversation_id=conversation_id)
+    return counts
+
+
+def _give_back(user_id: UUID, waiting: Sequence[UUID]) -> None:
+    """Return what is kept for answers that nobody writes. What is being written is settled by its worker."""
+    settled = usage.settle_orphans(waiting) if waiting else []
+    for generation_id in settled:
+        transaction.on_commit(partial(quotas.settled, user_id, generation_id, tokens_used=0), robust=True)
 
 
 def tell_changed(conversation: Conversation) -> None:
@@ -103,7 +116,7 @@ def tell_changed(conversation: Conversation) -> None:
     _tell(conversation, "conversation_changed")
 
 
-def _check(values: dict[str, Any]) -> None:
+def _check(user: User, values: dict[str, Any]) -> None:
     for name, most in (("title", MOST_TITLE_CHARACTERS), ("instructions", MOST_INSTRUCTION_CHARACTERS)):
         text = values.get(name) or ""
         if len(text) > most:
@@ -111,7 +124,7 @@ def _check(values: dict[str, Any]) -> None:
         if not is_storable(text):
             raise InvalidRequest(f"{name} contains a NUL or a lone surrogate; remove it.", param=name)
     if values.get("model"):
-        current_catalog().find(values["model"])
+        check_allowed(values["model"], user.tier)
 
 
 def _check_is_part(conversation: Conversation, message_id: UUID | None) -> None:

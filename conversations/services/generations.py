@@ -3,15 +3,16 @@
 import time
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 import structlog
-from django.db import connection, transaction
+from django.db import connection
 from django.utils import timezone
 
+from accounts import quotas, usage
 from accounts.models import User
 from conversations import queries
+from conversations.broadcasts import broadcast_soon
 from conversations.models import Generation, Message
 from foundation.database import give_connection_back
 from foundation.redis import REDIS_UNREACHABLE, shared_client
@@ -31,15 +32,34 @@ WITH marked AS (
     status = CASE WHEN status = 'queued' AND attempt = 0 THEN 'cancelled' ELSE status END,
     finish_reason = CASE WHEN status = 'queued' AND attempt = 0 THEN 'cancelled' ELSE finish_reason END,
     finished_at = CASE WHEN status = 'queued' AND attempt = 0 THEN now() ELSE finished_at END
-  WHERE message_id = %(id)s AND status IN ('queued', 'running') RETURNING message_id, status
+  WHERE message_id = %(id)s AND status IN ('queued', 'running')
+  RETURNING message_id AS generation_id, user_id, conversation_id, model, status
+), ended AS (
+  SELECT * FROM marked WHERE status = 'cancelled'
 ), shown AS (
   UPDATE conversations_message
   SET status = 'cancelled', finish_reason = 'cancelled', tokens_in = 0, tokens_cached = 0, tokens_out = 0
-  WHERE id IN (SELECT message_id FROM marked WHERE status = 'cancelled')
-)
-SELECT status FROM marked
-"""
+  WHERE id IN (SELECT generation_id FROM ended)
+), SETTLE_ENDED
+SELECT status, user_id FROM marked
+""".replace("SETTLE_ENDED", usage.SETTLE_ENDED)
 """Ends what no worker has begun, and flags what one has: in one UPDATE, because a claim may come in between two."""
+
+
+_GIVE_UP = """
+WITH ended AS (
+  UPDATE conversations_generation
+  SET status = 'failed', finish_reason = 'error', error_code = 'no_capacity', error_message = %(message)s,
+    finished_at = now()
+  WHERE message_id = %(id)s AND status = 'queued' AND attempt = 0
+  RETURNING message_id AS generation_id, user_id, conversation_id, model
+), shown AS (
+  UPDATE conversations_message
+  SET status = 'failed', finish_reason = 'error', tokens_in = 0, tokens_cached = 0, tokens_out = 0
+  WHERE id IN (SELECT generation_id FROM ended)
+), SETTLE_ENDED
+SELECT user_id FROM ended
+""".replace("SETTLE_ENDED", usage.SETTLE_ENDED)
 
 
 def enqueue(jobs: Iterable[Job]) -> None:
@@ -69,15 +89,29 @@ def cancel(*, user: User, generation_id: UUID) -> None:
 def request_cancel(generation_id: UUID) -> None:
     """Stop a generation, wherever it is. One that no worker has begun ends here and now."""
     with connection.cursor() as cursor:
-        cursor.execute(_CANCEL, {"id": generation_id})
+        cursor.execute(_CANCEL, {"id": generation_id, **usage.NOTHING_USED})
         row = cursor.fetchone()
     if row is None:
         return
-    if row[0] == Message.Status.CANCELLED:
+    status, user_id = row
+    if status == Message.Status.CANCELLED:
         metrics.CANCELS.labels("queued").inc()
-        _announce_end(generation_id)
+        _tell_end(user_id, generation_id)
     else:
         _announce(generation_id)
+
+
+def stop_all_of(user_id: UUID) -> int:
+    """Stop all of a user's generations, wherever they are; return how many there were."""
+    under_way = [generation.pk for generation in queries.under_way_of(user_id)]
+    for generation_id in under_way:
+        request_cancel(generation_id)
+    return len(under_way)
+
+
+def under_way_among(generation_ids: Iterable[UUID]) -> set[UUID]:
+    """Return those of the generations that have not ended."""
+    return set(Generation.objects.filter(pk__in=list(generation_ids)).under_way().values_list("pk", flat=True))
 
 
 def _announce(generation_id: UUID) -> None:
@@ -92,30 +126,25 @@ def give_up_overdue() -> int:
     overdue = timezone.now() - timedelta(seconds=_OVERDUE_SECONDS)
     waiting = Generation.objects.filter(status=Message.Status.QUEUED, attempt=0, deadline__lt=overdue)
     ids = list(waiting.values_list("pk", flat=True)[:_MOST_GIVEN_UP])
-    message = "No model server was free in time. Try again."
-    return sum(
-        _end_unbegun(each, Message.Status.FAILED, "error", error_code="no_capacity", error_message=message)
-        for each in ids
-    )
+    return sum(_give_up(each) for each in ids)
 
 
-def _end_unbegun(generation_id: UUID, status: Message.Status, finish_reason: str, **fields: Any) -> bool:
+def _give_up(generation_id: UUID) -> bool:
     """End a generation that no worker has begun; say whether it was one."""
-    with transaction.atomic():
-        ended = Generation.objects.filter(pk=generation_id, status=Message.Status.QUEUED, attempt=0).update(
-            status=status, finish_reason=finish_reason, finished_at=timezone.now(), **fields
-        )
-        if not ended:
-            return False
-        Message.objects.filter(pk=generation_id).update(
-            status=status, finish_reason=finish_reason, tokens_in=0, tokens_cached=0, tokens_out=0
-        )
-    _announce_end(generation_id)
+    message = "No model server was free in time. Try again."
+    with connection.cursor() as cursor:
+        cursor.execute(_GIVE_UP, {"id": generation_id, "message": message, **usage.NOTHING_USED})
+        row = cursor.fetchone()
+    if row is None:
+        return False
+    _tell_end(row[0], generation_id)
     return True
 
 
-def _announce_end(generation_id: UUID) -> None:
-    """Give up the place of a generation that ended while it waited, and tell its readers."""
+def _tell_end(user_id: UUID, generation_id: UUID) -> None:
+    """Give up the places of a generation that ended while it waited, and tell its readers."""
+    quotas.settled(user_id, generation_id, tokens_used=0)
+    broadcast_soon(user_id, "limits_changed")
     try:
         queue.remove(shared_client(), [generation_id])
         token_stream.announce_change(shared_client(), generation_id)
@@ -125,10 +154,8 @@ def _announce_end(generation_id: UUID) -> None:
 
 def forget_streams(generation_ids: Iterable[UUID]) -> None:
     """Delete the token streams of generations that are no more."""
-    names = [name for each in generation_ids for name in (token_stream.events_key(each), token_stream.state_key(each))]
     try:
-        if names:
-            shared_client().unlink(*names)
+        token_stream.forget(shared_client(), generation_ids)
     except REDIS_UNREACHABLE as error:
         log.warning("streams_not_deleted", error=type(error).__name__)
 

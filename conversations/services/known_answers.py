@@ -68,7 +68,7 @@ class KnownAnswers:
         source = _source_at(state) if state else None
         if self._shared is not None and source is not None and outcome.finish_reason == "stop":
             known = KnownAnswer(outcome.content, outcome.tokens_in, outcome.tokens_out, outcome.model_version)
-            await self.cache.keep(self._shared.digest(source), known)
+            await self.cache.keep(self._shared.digest(source), known, written_for=self.attempt.generation_id)
 
 
 def _is_context_free(attempt: Attempt, material: Material) -> bool:

@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
@@ -16,6 +15,7 @@ from conversations.context.memories import fact_to_remember
 from conversations.exceptions import InvalidRequest, MemoriesFull, NotFound
 from conversations.models import Conversation, Memory, Message
 from conversations.services import preferences
+from conversations.services.memory_limits import most_memories, most_memory_tokens
 from conversations.services.memory_text import checked_line, folded, size_over_limit
 
 SAVED, KNOWN, FULL, TOO_LONG = "memory_saved", "memory_known", "memory_full", "memory_too_long"
@@ -47,17 +47,17 @@ def create(*, user: User, content: str, expires_at: datetime | None = None) -> K
 
     Raise `InvalidRequest`, or `MemoriesFull` where there are as many as are allowed.
     """
-    line = checked_line(content)
+    line = checked_line(content, most_tokens=most_memory_tokens(user))
     _check_expiry(expires_at)
     with transaction.atomic():
         preferences.locked(user)
         return _keep(Memory(user=user, content=line, origin=Memory.Origin.WRITTEN, expires_at=expires_at))
 
 
-def asked_in(text: str) -> Asked | None:
+def asked_in(text: str, *, user: User) -> Asked | None:
     """Return what a message deliberately asks to have remembered. It may ask a model server to count."""
     fact = fact_to_remember(text)
-    return Asked(fact, size_over_limit(fact) is not None) if fact else None
+    return Asked(fact, size_over_limit(fact, most_memory_tokens(user)) is not None) if fact else None
 
 
 def remember(asked: Asked | None, *, user: User, question: Message) -> tuple[str, ...]:
@@ -79,7 +79,7 @@ def propose(*, user: User, content: str, message: Message) -> Memory | None:
 
     Raise `InvalidRequest` for a text that could not be kept.
     """
-    line = checked_line(content)
+    line = checked_line(content, most_tokens=most_memory_tokens(user))
     with transaction.atomic():
         # In the order in which a message takes them: its conversation first.
         conversation = Conversation.objects.select_for_update().filter(pk=message.conversation_id).first()
@@ -104,7 +104,7 @@ def change(*, user: User, memory_id: UUID, changes: dict[str, Any]) -> Memory:
     assert changes.keys() <= _CHANGEABLE
     queries.memory_of(user.id, memory_id)
     if "content" in changes:
-        changes = changes | {"content": checked_line(changes["content"])}
+        changes = changes | {"content": checked_line(changes["content"], most_tokens=most_memory_tokens(user))}
     _check_expiry(changes.get("expires_at"))
     with transaction.atomic():
         preferences.locked(user)
@@ -178,7 +178,7 @@ def _saying_the_same(user: User, line: str) -> Memory | None:
 
 
 def _check_room(user: User) -> None:
-    count, most = Memory.objects.owned_by(user.pk).filter(confirmed_at__isnull=False).count(), settings.MOST_MEMORIES
+    count, most = Memory.objects.owned_by(user.pk).filter(confirmed_at__isnull=False).count(), most_memories(user)
     if count >= most:
         raise MemoriesFull(f"You have {count:,} memories; {most:,} are allowed. Delete one first.", param="content")
 

@@ -45,7 +45,7 @@ def send(*, user: User, conversation_id: UUID | None, message: NewMessage, idemp
 
     Without a `conversation_id` a new conversation is made. The same `idempotency_key` and message return the first
     call's result. Raise `NotFound`, `InvalidRequest`, `ContentTooLong`, `GenerationInProgress`, `IdempotencyConflict`,
-    `Overloaded`, `RequestsExceeded`, `UnknownModel`.
+    `Overloaded`, `UnknownModel`, and what `quotas.reserve` raises.
     """
     _check_content(message.content)
     check_fits(
@@ -56,11 +56,11 @@ def send(*, user: User, conversation_id: UUID | None, message: NewMessage, idemp
         options=message.options,
     )
     digest = digest_of("send", conversation_id, message)
-    asked = memories.asked_in(message.content)
+    asked = memories.asked_in(message.content, user=user)
 
     def prepare(ids: NewIds) -> AnswerRequest:
         conversation = _conversation_to_write(user, conversation_id, message)
-        model = alias_to_use(message.model or conversation.model)
+        model = alias_to_use(message.model or conversation.model, user.tier)
         parent = _parent_in(conversation, message.parent)
         question = Message(
             id=ids.question, conversation=conversation, parent=parent, role=Message.Role.USER, content=message.content
@@ -84,7 +84,7 @@ def regenerate(*, user: User, message_id: UUID, model: str | None = None, idempo
         follows = message if message.role == Message.Role.USER else message.parent
         if follows is None:
             raise InvalidRequest("This answer follows no message, so it cannot be written again.", param="message_id")
-        chosen = alias_to_use(model or model_wanted_for(message) or conversation.model)
+        chosen = alias_to_use(model or model_wanted_for(message) or conversation.model, user.tier)
         follows.conversation = conversation
         return AnswerRequest(follows, chosen)
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -22,6 +23,7 @@ class Outcome:
     tokens_in: int = 0
     tokens_cached: int = 0
     tokens_out: int = 0
+    cost: Decimal = Decimal(0)
     first_token_at: datetime | None = None
     replica: str = ""
     model_version: str = ""

@@ -9,6 +9,7 @@ import redis.asyncio
 import structlog
 from django.conf import settings
 
+from accounts import quotas
 from conversations.broadcasts import broadcast
 from conversations.context.epochs import is_long
 from conversations.context.material import Material
@@ -185,13 +186,23 @@ class ReplyWriter:
         attempt, writer = reply.attempt, reply.writer
         log.info("reply_ended", finish_reason=outcome.finish_reason, tokens_out=outcome.tokens_out)
         writer.write_end(failure_event(outcome), done_event(attempt.generation_id, outcome))
-        await self.publisher.drain(writer, _DRAIN_SECONDS)
+        async with asyncio.TaskGroup() as group:
+            # At once: whoever sees the end may send the next message right away.
+            group.create_task(self._give_back(attempt, outcome))
+            group.create_task(self.publisher.drain(writer, _DRAIN_SECONDS))
         await broadcast(
             attempt.user_id,
             "conversation_changed",
             conversation_id=attempt.conversation_id,
             generation_id=attempt.generation_id,
             status=outcome.status,
+        )
+        await broadcast(attempt.user_id, "limits_changed")
+
+    async def _give_back(self, attempt: Attempt, outcome: Outcome) -> None:
+        """Free the place among the user's generations, and what the answer did not use of the minute's tokens."""
+        await quotas.settled_async(
+            self.client, attempt.user_id, attempt.generation_id, tokens_used=outcome.tokens_in + outcome.tokens_out
         )
 
     async def _hand_over(self, reply: LiveReply) -> None:

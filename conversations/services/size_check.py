@@ -38,7 +38,7 @@ def check_fits(
     """Raise `ContentTooLong` for a message that does not fit into the window, even with nothing but the instructions.
 
     It may ask a model server to count, so call it outside of transactions. A conversation that is not the user's is
-    left to whoever writes to it. Raise `UnknownModel`.
+    left to whoever writes to it. Raise `UnknownModel`, `ModelNotInTier`.
     """
     windows = known_windows(each.alias for each in current_catalog().models)
     if not windows or upper_bound(content) <= min(windows.values()) // _SHORT_SHARE:
@@ -46,7 +46,7 @@ def check_fits(
     before = _before(user.pk, conversation_id)
     if before is None:
         return
-    alias = alias_to_use(model or before.model)
+    alias = alias_to_use(model or before.model, user.tier)
     if alias not in windows:
         return
     budget = budget_of(windows[alias], within_limits(user, alias, options)["max_tokens"])

@@ -1,7 +1,7 @@
 """The browser tab's one WebSocket, `/v1/live`: the tokens of the generations it follows, and what changes elsewhere."""
 
 import asyncio
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -20,6 +20,7 @@ from accounts.callers import Caller, caller_from_bearer, caller_from_session
 from accounts.exceptions import AccountsError
 from conversations.broadcasts import group_of
 from conversations.streaming.follow import KeepAlive, Limits, follow
+from conversations.streaming.hub import current_hub
 from conversations.streaming.snapshot import Snapshot, snapshot_for
 from foundation.database import DATABASE_UNREACHABLE, in_database
 from foundation.errors import DomainError
@@ -43,25 +44,33 @@ class _Refused(Exception):
 
 
 class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is untyped
-    """One socket. It authenticates when it opens and whenever the account's credentials change."""
+    """One socket. It authenticates when it opens, and closes when what it was opened with is no longer good."""
 
     caller: Caller | None = None
 
     async def connect(self) -> None:
         self._following: dict[UUID, asyncio.Task[None]] = {}
+        self._open = ExitStack()
         protocols = self.scope["subprotocols"]
         await self.accept(_BEARER if protocols[:1] == [_BEARER] else None)
         try:
             self.caller = await self._authenticate()
+            self._watch_credential(self.caller)
             await self.channel_layer.group_add(group_of(self.caller.user.pk), self.channel_name)
-            # Once more: what was revoked before the socket had joined the group was told to nobody.
-            await self._authenticate()
         except _Refused as refused:
             await self.close(refused.close_code)
         except (*DATABASE_UNREACHABLE, *REDIS_UNREACHABLE):
             await self.close(_TRY_AGAIN_LATER)
 
+    def _watch_credential(self, caller: Caller) -> None:
+        opening = self._open.enter_context(current_hub().openings.opened_by(caller))
+        opening.call_at_end(self._close_refused)
+
+    def _close_refused(self) -> None:
+        self._closing = asyncio.create_task(self.close(NOT_AUTHENTICATED), name="socket closes")
+
     async def disconnect(self, code: int) -> None:
+        self._open.close()
         tasks = list(self._following.values())
         for task in tasks:
             task.cancel()
@@ -140,11 +149,6 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is
         """Pass on what `conversations.broadcasts` sends to the user's group."""
         await self._send(message["data"])
 
-    async def credentials_revoked(self, message: dict[str, Any]) -> None:
-        """Close the socket if it was opened with what is no longer good."""
-        if self.caller is not None and message["credential"] in (None, self.caller.credential):
-            await self.close(NOT_AUTHENTICATED)
-
     async def _authenticate(self) -> Caller:
         """Return who opened the socket: by bearer token, or by session cookie from a page of this site."""
         protocols = self.scope["subprotocols"]
@@ -181,8 +185,7 @@ def _caller_from_cookie(cookie: str) -> Caller:
 def _snapshot_and_limits(caller: Caller, generation_id: UUID) -> tuple[Snapshot, Limits]:
     caller.require("read")
     snapshot = snapshot_for(caller.user.pk, generation_id)
-    allowance = quotas.peek(caller.user.pk, caller.user.tier)
-    return snapshot, Limits(requests_remaining=allowance.remaining)
+    return snapshot, Limits.within(quotas.peek(caller.user, snapshot.model))
 
 
 def _read(text_data: str | None) -> tuple[str, UUID, Position]:

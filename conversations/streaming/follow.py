@@ -1,16 +1,19 @@
 """Follows one generation, from any event on: the same for every kind of client."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
+from typing import Self
 
 import orjson
 import structlog
 from django.conf import settings
 
+from accounts.quotas import Allowance
 from conversations.streaming.hub import Hub, current_hub
 from conversations.streaming.joining import MOST_EVENTS
-from conversations.streaming.reader import LookAgain, Reader, Waiting
+from conversations.streaming.openings import Opening
+from conversations.streaming.reader import Interrupted, LookAgain, Reader, Told, Waiting
 from conversations.streaming.snapshot import Snapshot, snapshots
 from foundation.database import DATABASE_UNREACHABLE, in_database
 from foundation.redis import REDIS_UNREACHABLE
@@ -39,26 +42,40 @@ class Limits:
     requests_remaining: int | None = None
     tokens_remaining: int | None = None
 
+    @classmethod
+    def within(cls, allowance: Allowance) -> Self:
+        """Return what an allowance leaves."""
+        return cls(allowance.requests_remaining, allowance.tokens_remaining)
+
 
 async def follow(
-    snapshot: Snapshot, *, after: Position = BEGINNING, limits: Limits | None = None
+    snapshot: Snapshot,
+    *,
+    after: Position = BEGINNING,
+    limits: Limits | None = None,
+    opening: Opening | None = None,
 ) -> AsyncGenerator[Followed]:
     """Yield every event after a position, once and in order, `done` last; `KEEP_ALIVE` where nothing happens for long.
 
     The owner of `snapshot` has been checked. Use it within `aclosing`: its end is what starts the grace time.
     """
-    async with aclosing(follow_together(snapshot, after=after, limits=limits)) as together:
+    async with aclosing(follow_together(snapshot, after=after, limits=limits, opening=opening)) as together:
         async for events in together:
             for event in events:
                 yield event
 
 
 async def follow_together(
-    snapshot: Snapshot, *, after: Position = BEGINNING, limits: Limits | None = None
+    snapshot: Snapshot,
+    *,
+    after: Position = BEGINNING,
+    limits: Limits | None = None,
+    opening: Opening | None = None,
 ) -> AsyncGenerator[Sequence[Followed]]:
     """Do what `follow` does, but yield together what is there at the same time.
 
-    Subscribes first, then replays, then follows what is announced, so nothing falls between.
+    Subscribes first, then replays, then follows what is announced, so nothing falls between. Where the credential of
+    `opening` is no longer good, an `error` is the last: the reader left, and the grace time begins.
     """
     state = _Followed(snapshot, after)
     if state.position < Position(0, START_ORDINAL):
@@ -68,7 +85,7 @@ async def follow_together(
             yield (event,)
         return
     hub = current_hub()
-    async with hub.reading(snapshot, after=state.position) as reader:
+    async with hub.reading(snapshot, after=state.position) as reader, _interrupted_by(opening, reader):
         async for events in _begun(state, hub, reader, snapshot):
             reader.has_seen_the_end = state.is_ended
             yield events
@@ -80,14 +97,28 @@ async def follow_together(
                 reader.has_seen_the_end = state.is_ended
                 yield together
                 continue
+            if isinstance(what, Interrupted):
+                assert opening is not None
+                yield (state.refused_event(opening),)
+                return
             async for followed in _sorted_out(state, hub, what):
                 reader.has_seen_the_end = state.is_ended
                 yield followed
 
 
-async def _sorted_out(
-    state: "_Followed", hub: Hub, what: Batch | LookAgain | Waiting | None
-) -> AsyncIterator[Sequence[Followed]]:
+@asynccontextmanager
+async def _interrupted_by(opening: Opening | None, reader: Reader) -> AsyncIterator[None]:
+    if opening is None:
+        yield
+        return
+    opening.call_at_end(reader.interrupt)
+    try:
+        yield
+    finally:
+        opening.call_at_end(None)
+
+
+async def _sorted_out(state: "_Followed", hub: Hub, what: Told | None) -> AsyncIterator[Sequence[Followed]]:
     if isinstance(what, Waiting):
         if event := state.queued_event(what.place):
             yield (event,)
@@ -200,6 +231,13 @@ class _Followed:
     def deleted_event(self) -> StreamedEvent:
         data = {"type": "error", "code": "not_found", "message": "The conversation was deleted.", "retryable": False}
         return self._own(Position(self.position.offset, DONE_ORDINAL - 1), "error", data)
+
+    def refused_event(self, opening: Opening) -> StreamedEvent:
+        """Return the last event of a reader whose credential has ended, under the id of the one before it."""
+        refusal = opening.refusal
+        assert refusal is not None
+        data = {"type": "error", "code": refusal.code, "message": refusal.message, "retryable": False}
+        return self._own(self.position, "error", data)
 
     def done_without_row(self) -> StreamedEvent:
         self.is_ended = True

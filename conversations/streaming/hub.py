@@ -15,11 +15,13 @@ from weakref import WeakKeyDictionary
 
 import structlog
 
+from conversations.broadcasts import credentials_channel
 from conversations.models import Message
 from conversations.streaming import presence
 from conversations.streaming.announcements import Announcements
 from conversations.streaming.grace import GraceTimes
 from conversations.streaming.joining import Joining
+from conversations.streaming.openings import Openings
 from conversations.streaming.places import Places
 from conversations.streaming.reader import Reader
 from conversations.streaming.snapshot import Snapshot, statuses
@@ -66,6 +68,8 @@ class Hub:
 
     def __init__(self) -> None:
         self.client = connect_async()
+        self.openings = Openings()
+        self._credentials_channel = credentials_channel().encode()
         self._watcher = presence.new_watcher()
         self._grace = GraceTimes(self.client, self._watcher)
         self._places = Places(self.client)
@@ -82,6 +86,7 @@ class Hub:
             asyncio.create_task(self._listen_for_ever(), name="hub listens"),
             asyncio.create_task(self._look_after_for_ever(), name="hub looks after"),
             asyncio.create_task(self._places.tell_for_ever(), name="hub tells places"),
+            asyncio.create_task(self.openings.look_for_ever(), name="hub looks at credentials"),
         ]
 
     async def close(self) -> None:
@@ -163,7 +168,8 @@ class Hub:
         self._renewed_at = 0.0
         for feed in self._feeds.values():
             feed.is_interrupted = True
-        self._announcements.subscribe(token_stream.channel(generation_id) for generation_id in self._feeds)
+        channels = (token_stream.channel(generation_id) for generation_id in self._feeds)
+        self._announcements.subscribe([credentials_channel(), *channels])
 
     def _on_subscribed(self, channel: bytes) -> None:
         feed = self._by_channel.get(channel)
@@ -177,6 +183,8 @@ class Hub:
     def _on_message(self, channel: bytes, data: bytes) -> None:
         if feed := self._by_channel.get(channel):
             self._announce(feed, data)
+        elif channel == self._credentials_channel:
+            self.openings.look_soon()
 
     def _announce(self, feed: Feed, data: bytes) -> None:
         feed.look_at = time.monotonic() + _QUIET_SECONDS

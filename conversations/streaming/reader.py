@@ -25,15 +25,24 @@ class Waiting:
     place: Place
 
 
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """The reader may read no more."""
+
+
+type Told = Batch | LookAgain | Waiting | Interrupted
+
+
 class Reader:
     """Takes announcements without ever blocking the one who delivers them."""
 
     def __init__(self) -> None:
-        self._pending: deque[Batch | LookAgain | Waiting] = deque()
+        self._pending: deque[Told] = deque()
         self._pending_bytes = 0
         self._waiter: asyncio.Future[None] | None = None
         self._alarm: asyncio.TimerHandle | None = None
         self._due = 0.0
+        self.is_interrupted = False
         self.missed: Sequence[StreamedEvent] | None = None
         """What was published before it heard anything, or the beginning of that; `None` where that is not known."""
         self.has_seen_the_end = False
@@ -50,9 +59,12 @@ class Reader:
 
     def look_again(self) -> None:
         """Have the reader read from its position on."""
-        self._pending.clear()
-        self._pending_bytes = 0
-        self._push(LookAgain())
+        self._start_over(LookAgain())
+
+    def interrupt(self) -> None:
+        """Have the reader stop, whatever else there is."""
+        self.is_interrupted = True
+        self._start_over(Interrupted())
 
     def tell_place(self, place: Place) -> None:
         self._push(Waiting(place))
@@ -63,7 +75,14 @@ class Reader:
             self._alarm.cancel()
             self._alarm = None
 
-    def _push(self, what: Batch | LookAgain | Waiting) -> None:
+    def _start_over(self, what: Told) -> None:
+        self._pending.clear()
+        self._pending_bytes = 0
+        self._push(what)
+
+    def _push(self, what: Told) -> None:
+        if self.is_interrupted and not isinstance(what, Interrupted):
+            return
         self._pending.append(what)
         self._wake()
 
@@ -71,7 +90,7 @@ class Reader:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    async def next(self, timeout_seconds: float) -> Batch | LookAgain | Waiting | None:
+    async def next(self, timeout_seconds: float) -> Told | None:
         """Return what came next; `None` if nothing came in time."""
         if not self._pending:
             await self._wait(timeout_seconds)

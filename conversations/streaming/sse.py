@@ -5,7 +5,9 @@ from contextlib import aclosing
 
 from django.http import StreamingHttpResponse
 
+from accounts.callers import Caller
 from conversations.streaming.follow import Followed, KeepAlive, Limits, follow_together
+from conversations.streaming.hub import current_hub
 from conversations.streaming.snapshot import Snapshot
 from inference.positions import BEGINNING, Position
 from inference.token_stream import StreamedEvent
@@ -19,12 +21,13 @@ def frame(event: StreamedEvent) -> bytes:
 
 
 async def frames(
-    snapshot: Snapshot, *, after: Position = BEGINNING, limits: Limits | None = None
+    snapshot: Snapshot, caller: Caller, *, after: Position = BEGINNING, limits: Limits | None = None
 ) -> AsyncGenerator[bytes]:
     """Yield the frames of a generation from a position on, until its `done`; those that are there at once, together."""
-    async with aclosing(follow_together(snapshot, after=after, limits=limits)) as together:
-        async for events in together:
-            yield b"".join([_frame_of(event) for event in events])
+    with current_hub().openings.opened_by(caller) as opening:
+        async with aclosing(follow_together(snapshot, after=after, limits=limits, opening=opening)) as together:
+            async for events in together:
+                yield b"".join([_frame_of(event) for event in events])
 
 
 def _frame_of(event: Followed) -> bytes:
@@ -44,13 +47,14 @@ class EventStream(StreamingHttpResponse):
 
 def stream_response(
     snapshot: Snapshot,
+    caller: Caller,
     *,
     after: Position = BEGINNING,
     limits: Limits | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> StreamingHttpResponse:
-    """Answer with the stream: never cached, never buffered by a proxy, never compressed."""
-    response = EventStream(frames(snapshot, after=after, limits=limits))
+    """Answer the caller with the stream: never cached, never buffered by a proxy, never compressed."""
+    response = EventStream(frames(snapshot, caller, after=after, limits=limits))
     response["Cache-Control"] = "no-cache, no-transform"
     response["X-Accel-Buffering"] = "no"
     for name, value in (headers or {}).items():

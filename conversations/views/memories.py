@@ -4,18 +4,18 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from uuid import UUID
 
-from django.conf import settings
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
+from accounts.views.access import SignedInRequest, signed_in
 from conversations import queries
 from conversations.exceptions import InvalidRequest
 from conversations.forms import InstructionsForm, MemoryForm, SwitchForm, valid
 from conversations.services import memories, preferences
 from conversations.services.conversations import MOST_INSTRUCTION_CHARACTERS
-from conversations.views.access import SignedInRequest, signed_in
+from conversations.services.memory_limits import most_memories
 from conversations.views.presentation import ShownMemory, shown_memories
 
 
@@ -137,7 +137,7 @@ def _page(
         "uses_memories": preference.uses_memories,
         "refused": refused,
         "new_text": refused.text if refused and not refused.memory_id else "",
-        "most_memories": settings.MOST_MEMORIES,
+        "most_memories": most_memories(request.user),
         "proposals": [one for one in shown if one.memory.is_proposed],
         "memories": sorted(filter(_is_kept, shown), key=lambda one: not one.memory.needs_review),
     }

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from accounts.models import Tier
 from conversations.models_on_offer import models_on_offer
 
 
@@ -14,10 +15,10 @@ class ModelChoice:
     is_chosen: bool
 
 
-def model_choices(wanted: str = "") -> list[ModelChoice]:
-    """Return every model; chosen is the wanted one, or else the site's default, or else the first that is ready."""
-    offered = models_on_offer()
-    default = next(model.alias for model in offered if model.is_default)
+def model_choices(tier: Tier, wanted: str = "") -> list[ModelChoice]:
+    """Return the tier's models; chosen is the wanted one, or else the default, or else the first that is ready."""
+    offered = models_on_offer(tier)
+    default = next((model.alias for model in offered if model.is_default), "")
     preferred = wanted if any(model.alias == wanted for model in offered) else default
     ready = [model.alias for model in offered if model.is_ready]
     # Where nothing is known to be ready, a message that has to wait is better than one that cannot be sent.

@@ -8,9 +8,9 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from accounts.views.access import SignedInRequest, signed_in
 from conversations import queries
 from conversations.models import Conversation
-from conversations.views.access import SignedInRequest, signed_in
 from conversations.views.model_choices import model_choices
 from conversations.views.presentation import Followed, followed, shown_conversations, shown_messages
 from foundation.ids import new_id
@@ -45,7 +45,7 @@ def conversation(request: SignedInRequest, conversation_id: UUID) -> HttpRespons
 @signed_in
 def model_choice(request: SignedInRequest) -> HttpResponse:
     """Return the composer's model list, for a page on which a model was not there yet."""
-    choices = model_choices(request.GET.get("model", ""))
+    choices = model_choices(request.user.tier, request.GET.get("model", ""))
     return render(request, "conversations/_model_choice.html", {"model_choices": choices})
 
 
@@ -55,7 +55,7 @@ def _page(request: SignedInRequest, shown: Conversation | None, *, model: str) -
     return {
         "conversation": shown,
         "temporary_keep_hours": settings.TEMPORARY_KEEP_HOURS,
-        "model_choices": model_choices(model),
+        "model_choices": model_choices(request.user.tier, model),
         "idempotency_key": new_id(),
         "followed_elsewhere": [_as_json(one) for one in under_way],
         "shown_conversations": shown_conversations(recent, current_id=shown.id if shown else None, answering=under_way),

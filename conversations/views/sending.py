@@ -7,13 +7,13 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
+from accounts.views.access import SignedInRequest, signed_in, wants_fragment
 from conversations import queries
 from conversations.exchanges import exchange_of
 from conversations.forms import MessageForm
 from conversations.services import continuing, generations
 from conversations.services import messages as message_services
 from conversations.services.answer_requests import Sent
-from conversations.views.access import SignedInRequest, signed_in, wants_fragment
 from conversations.views.presentation import ShownConversation, shown_messages
 
 

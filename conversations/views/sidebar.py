@@ -6,11 +6,11 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
+from accounts.views.access import SignedInRequest, signed_in, wants_fragment
 from conversations import queries
 from conversations.forms import TitleForm, valid
 from conversations.models import Conversation
 from conversations.services import conversations as conversation_services
-from conversations.views.access import SignedInRequest, signed_in, wants_fragment
 from conversations.views.presentation import ShownConversation, followed, shown_conversations
 
 

@@ -1,9 +1,11 @@
 """Model servers in the admin, one by one and as a fleet."""
 
 from collections.abc import Callable
+from typing import Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -14,6 +16,7 @@ from django.utils.safestring import SafeString
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
+from foundation.audited_admin import AuditedAdmin, WhyForm, asks_why
 from inference.draining import set_draining
 from inference.fleet_overview import Reports, fleet_overview, replica_standing
 from inference.fleet_reports import last_reports
@@ -21,7 +24,7 @@ from inference.models import Replica
 
 
 @admin.register(Replica)
-class ReplicaAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class ReplicaAdmin(AuditedAdmin):
     """A server's settings, beside what the workers last found out about it."""
 
     list_filter = ("version", "kind", "is_draining")
@@ -43,13 +46,13 @@ class ReplicaAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     def state(self, replica: Replica) -> SafeString | str:
         return _shown_state(replica, last_reports()) if replica.pk else "-"
 
-    @admin.action(description="Drain: no new request for the selected servers", permissions=["change"])
-    def drain(self, request: HttpRequest, replicas: QuerySet[Replica]) -> None:
+    @asks_why("Drain: no new request for the selected servers")
+    def drain(self, request: HttpRequest, replicas: QuerySet[Replica], asked: dict[str, Any]) -> None:
         for url in sorted(set(replicas.values_list("url", flat=True))):
             self._set_draining(request, url, is_draining=True)
 
-    @admin.action(description="End the draining of the selected servers", permissions=["change"])
-    def undrain(self, request: HttpRequest, replicas: QuerySet[Replica]) -> None:
+    @asks_why("End the draining of the selected servers")
+    def undrain(self, request: HttpRequest, replicas: QuerySet[Replica], asked: dict[str, Any]) -> None:
         for url in sorted(set(replicas.values_list("url", flat=True))):
             self._set_draining(request, url, is_draining=False)
 
@@ -77,16 +80,35 @@ class ReplicaAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return TemplateResponse(request, "admin/inference/replica/fleet.html", context)
 
     def drain_view(self, request: HttpRequest) -> HttpResponse:
-        """Drain the server at `url`, or with `undo` end that; back to the fleet."""
+        """Drain the server at `url`, or with `undo` end that; back to the fleet. First ask why."""
         if not self.has_change_permission(request):
             raise PermissionDenied
-        self._set_draining(request, request.POST.get("url", ""), is_draining="undo" not in request.POST)
+        url, is_draining = request.POST.get("url", ""), "undo" not in request.POST
+        form = WhyForm(request.POST if "confirmed" in request.POST else None)
+        if not form.is_valid():
+            return self._ask_why_drained(request, form, url, is_draining=is_draining)
+        with transaction.atomic():
+            self._set_draining(request, url, is_draining=is_draining)
         return HttpResponseRedirect(reverse("admin:inference_replica_fleet"))
+
+    def _ask_why_drained(self, request: HttpRequest, form: WhyForm, url: str, *, is_draining: bool) -> HttpResponse:
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"Drain {url}" if is_draining else f"Use {url} again",
+            "opts": self.opts,
+            "media": self.media,
+            "form": form,
+            "url": url,
+            "is_draining": is_draining,
+        }
+        return TemplateResponse(request, "admin/inference/replica/drain.html", context)
 
     def _set_draining(self, request: HttpRequest, url: str, *, is_draining: bool) -> None:
         rows = set_draining(url, is_draining=is_draining)
+        changes = {"is_draining": {"before": not is_draining, "after": is_draining}}
+        action, told = ("drained", "Draining.") if is_draining else ("undrained", "Draining ended.")
         for row in rows:
-            self.log_change(request, row, "Draining." if is_draining else "Draining ended.")
+            self.audit_with_history(request, action, row, told, changes)
         if not rows:
             self.message_user(request, "There is no such replica any more.", messages.ERROR)
             return

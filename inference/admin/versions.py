@@ -5,6 +5,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from foundation.audited_admin import AuditedAdmin
 from inference.models import ModelVersion, Replica
 from inference.tokenizer_files import BrokenTokenizer, is_file_name, load_file
 
@@ -40,7 +41,7 @@ class ModelVersionForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(ModelVersion)
-class ModelVersionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class ModelVersionAdmin(AuditedAdmin):
     """A change is in force within two seconds, without a restart."""
 
     form = ModelVersionForm

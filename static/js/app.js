@@ -4,6 +4,7 @@ import "./elements/chat_composer.js";
 import "./elements/chat_page.js";
 import "./elements/chat_sidebar.js";
 import "./elements/code_block.js";
+import "./elements/limits_line.js";
 import "./elements/message_list.js";
 import "./elements/model_choice.js";
 import { live } from "./page/live.js";

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 def test_a_generation_is_recorded_once_however_often_it_is_told():
     user, generation_id = make_user(), new_id()
     for tokens_out in (7, 9):
-        usage.record(
+        usage.settle(
             generation_id=generation_id,
             user_id=user.pk,
             conversation_id=new_id(),

@@ -21,9 +21,16 @@ async def test_a_replica_is_drained_and_put_back_at_a_phones_width(staff, person
     replica = page.locator(".fleet-table tr", has_text=site.twin.url)
     assert await page.evaluate("document.documentElement.scrollWidth") == 390
     await replica.get_by_role("button", name="Drain").click()
+    await say_why(page)
     await replica.locator(".fleet-state--draining").wait_for()
     await replica.get_by_role("button", name="Undrain").click()
+    await say_why(page)
     await replica.locator(".fleet-state--healthy").wait_for()
+
+
+async def say_why(page):
+    await page.get_by_label("Why?").fill("As agreed in ticket 4711.")
+    await page.get_by_role("button", name="Confirm").click()
 
 
 async def test_the_page_follows_what_happens_while_it_is_looked_at(staff, person_at, site):

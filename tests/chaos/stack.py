@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+import redis
 
 from inference.testing.processes import TwinProcess
 from inference.testing.settings import TwinSettings
@@ -24,7 +25,8 @@ COMMANDS = {
     "database": "pginstall/bin/postgres",
 }
 MODEL = "model"
-PARTS = (*COMMANDS, MODEL)
+MEMORY = "all that Redis holds"
+PARTS = (*COMMANDS, MODEL, MEMORY)
 
 
 @dataclass
@@ -80,10 +82,16 @@ class Stack:
         return tops[0].pid
 
     def kill(self, part: str) -> None:
-        """As `kill -9`; the supervisor brings the part back. The twin is nobody's child: it is started again here."""
+        """As `kill -9`; the supervisor brings the part back. The twin is nobody's child: it is started again here.
+
+        Of what Redis holds nothing comes back.
+        """
         if part == MODEL:
             self.twin.kill()
             self.twin.start()
+        elif part == MEMORY:
+            with redis.Redis.from_url(self.addresses["REDIS_URL"]) as client:
+                client.flushall()
         else:
             os.kill(self.pid_of(part), signal.SIGKILL)
 

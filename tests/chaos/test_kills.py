@@ -11,6 +11,7 @@ import pytest
 
 from inference.testing.answers import expected_answer
 from tests.api_client import ApiClient, text_of
+from tests.books import mistakes_in_the_books
 from tests.chaos.patient_client import read_answer
 from tests.chaos.stack import PARTS, running_stack
 
@@ -73,7 +74,7 @@ async def one_round(stack, secret, part, dice):
 
 
 def check_the_books(stack, conversations, readings):
-    """Every acknowledged message is stored, once; every generation has ended; usage is recorded once."""
+    """Every acknowledged message is stored, once; every generation has ended; the ledger says the same to the token."""
     with psycopg.connect(stack.database()) as database:
         for conversation_id, reading in zip(conversations, readings, strict=True):
             start = reading.events[0].data
@@ -95,3 +96,9 @@ def check_the_books(stack, conversations, readings):
             "SELECT count(*) FROM conversations_generation WHERE status IN ('queued', 'running')"
         ).fetchone()
         assert under_way == 0
+        assert mistakes_in_the_books(lambda sql: database.execute(sql).fetchall()) == {}
+        (reserved, used) = database.execute("SELECT sum(reserved), sum(used) FROM accounts_tokenbudget").fetchone()
+        (written,) = database.execute(
+            "SELECT sum(tokens_in + tokens_out) FROM conversations_message WHERE role = 'assistant'"
+        ).fetchone()
+        assert (reserved, used) == (0, written)

@@ -86,6 +86,14 @@ def test_the_smaller_model_that_answers_is_named(alice):
     assert (let_in.model, let_in.notices) == ("small", ("output_shortened", "fallback_model"))
 
 
+def test_a_smaller_model_that_the_tier_lacks_does_not_answer(alice):
+    alice.tier.allowed_models = ["large"]
+    there_are(large=10, small=10)
+    waiting(22)
+    let_in = admit(alice, new_id(), "large", {})
+    assert (let_in.model, let_in.notices) == ("large", ("output_shortened",))
+
+
 def test_another_answer_is_asked_of_the_model_that_was_wanted_not_of_the_one_that_stood_in(alice):
     there_are(large=10, small=10)
     waiting(22)

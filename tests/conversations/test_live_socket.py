@@ -108,6 +108,7 @@ async def test_other_tabs_are_told_what_changes(alice, alice_secret, http, site)
         assert added["message_id"] == events[0].data["message_id"]
         ended = await receive(socket)
         assert (ended["type"], ended["status"]) == ("conversation_changed", "complete")
+        assert await receive(socket) == {"type": "limits_changed"}
         await alice.call("DELETE", f"/v1/conversations/{conversation_id}")
         assert await receive(socket) == {"type": "conversation_deleted", "conversation_id": conversation_id}
 

@@ -132,7 +132,7 @@ async def counted(client, series):
 
 async def requests_used(email):
     user = await User.objects.select_related("tier").aget(email=email)
-    return (await sync_to_async(quotas.peek)(user.pk, user.tier)).used
+    return (await sync_to_async(quotas.peek)(user)).requests.used
 
 
 async def test_of_many_at_once_some_are_refused_and_all_others_answered(people, site, with_permits):

@@ -105,7 +105,7 @@ class TestAMessage:
         assert refused.value.param == "content"
 
     def test_nothing_is_stored_counted_or_computed_for_it(self, alice, twin):
-        before = quotas.peek(alice.pk, alice.tier)
+        before = quotas.peek(alice).requests
         conversation = conversations.create(user=alice)
         for conversation_id in (None, conversation.pk):
             with pytest.raises(ContentTooLong):
@@ -113,7 +113,7 @@ class TestAMessage:
         assert not Message.objects.exists()
         assert not Generation.objects.exists()
         assert Conversation.objects.count() == 1
-        assert quotas.peek(alice.pk, alice.tier).remaining == before.remaining
+        assert quotas.peek(alice).requests_remaining == before.remaining
         assert queue.waiting_count(shared_client()) == 0
         assert not twin.report()["requests"]
 

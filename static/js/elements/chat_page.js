@@ -3,6 +3,7 @@ import { announce } from "../page/announcer.js";
 import { leaveConversation } from "../page/leaving.js";
 import { live } from "../page/live.js";
 import { hear } from "../page/signals.js";
+import { suggestTimeZone } from "../page/time_zone.js";
 
 class ChatPage extends HTMLElement {
   #abort;
@@ -18,6 +19,7 @@ class ChatPage extends HTMLElement {
     window.addEventListener("popstate", () => this.#travelled(), { signal });
     window.addEventListener("pageshow", (event) => event.persisted && location.reload(), { signal });
     this.#followElsewhere();
+    if (this.dataset.timeZoneUrl) suggestTimeZone(this.dataset.timeZoneUrl);
   }
 
   disconnectedCallback() {

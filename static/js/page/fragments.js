@@ -26,6 +26,13 @@ export async function postForm(url, form = null) {
   return requested(url, { method: "POST", body, headers: { "X-CSRFToken": csrfToken() } });
 }
 
+/** Send some fields; return the fragment that answers them; throw `Refused`. */
+export async function postFields(url, fields) {
+  const body = new FormData();
+  for (const [name, value] of Object.entries(fields)) body.append(name, value);
+  return requested(url, { method: "POST", body, headers: { "X-CSRFToken": csrfToken() } });
+}
+
 async function requested(url, { headers = {}, ...options }) {
   const response = await reached(url, { ...options, headers: { ...headers, "X-Fragment": "1" } });
   const fragment = response.status === 204 ? null : parsed(await response.text());

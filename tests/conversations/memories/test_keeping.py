@@ -9,11 +9,12 @@ from django.db import connection, connections
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from accounts.models import Tier
 from conversations.exceptions import InvalidRequest, MemoriesFull, NotFound
 from conversations.models import Conversation, Memory, Message
 from conversations.services import conversations, memories, preferences
 from conversations.services.messages import NewMessage, send
-from tests.accounts.factories import make_user
+from tests.accounts.factories import make_tier, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -83,6 +84,18 @@ def test_a_user_has_at_most_so_many_memories(alice, settings):
     memories.create(user=make_user(), content="Somebody else's")
 
 
+def test_a_tier_may_allow_other_numbers_than_the_site(settings):
+    settings.MOST_MEMORIES, settings.MOST_MEMORY_TOKENS = 5, 100
+    tier = make_tier(requests=10)
+    Tier.objects.filter(pk=tier.pk).update(most_memories=1, most_memory_tokens=10)
+    bob = make_user(tier=tier.pk)
+    with pytest.raises(InvalidRequest, match="10 tokens are allowed"):
+        memories.create(user=bob, content="日本語で書かれた")
+    memories.create(user=bob, content="One of one")
+    with pytest.raises(MemoriesFull, match="You have 1 memories; 1 are allowed"):
+        memories.create(user=bob, content="Two")
+
+
 @pytest.mark.django_db(transaction=True)
 def test_twenty_at_once_never_make_one_too_many(settings):
     settings.MOST_MEMORIES = 5
@@ -149,12 +162,13 @@ def test_a_message_that_asks_for_what_is_known_or_what_does_not_fit_is_told_so(a
     assert contents(alice) == ["I am vegan."]
 
 
-def test_an_ordinary_message_writes_nothing_and_asks_nothing(alice):
+def test_an_ordinary_message_writes_nothing_and_locks_nothing(alice):
     with CaptureQueriesContext(connection) as statements:
         assert notices_of(alice, "Do you remember that time in Paris?") == []
-    asked = " ".join(statement["sql"] for statement in statements)
-    assert "conversations_memory" not in asked
-    assert "conversations_preference" not in asked
+    tables = ("conversations_memory", "conversations_preference")
+    asked = [each["sql"] for each in statements if any(table in each["sql"] for table in tables)]
+    assert len(asked) == 1, "how long they are, for what is reserved"
+    assert not any(word in asked[0] for word in ("INSERT", "UPDATE", "DELETE"))
     assert contents(alice) == []
 
 

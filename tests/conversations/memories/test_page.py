@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def alice():
-    return make_user("alice@example.com")
+    return make_user("alice@example.com", tier="enterprise")
 
 
 @pytest.fixture

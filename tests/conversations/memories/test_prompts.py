@@ -6,6 +6,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.utils import timezone
 
+from accounts.models import Tier
 from conversations.models import Generation, Memory
 from tests.conversations.prompts import last_prompt
 
@@ -117,3 +118,12 @@ async def test_nobody_elses_memories_are_told(alice, charlie, site):
     text = await told(charlie, site)
     assert CAT not in text
     assert "Dutch" not in text
+
+
+async def test_a_prompt_has_as_many_memories_as_the_users_tier_allows(alice, site):
+    await remembered(alice, "The older fact")
+    await remembered(alice, "The newer fact")
+    await Tier.objects.filter(pk="enterprise").aupdate(most_memories=1)
+    text = await told(alice, site)
+    assert "The newer fact" in text
+    assert "The older fact" not in text

@@ -17,7 +17,7 @@ def pay(message, tokens_in, cached, out):
     """End an answer as the worker does: with its counts, and in the ledger."""
     Message.objects.filter(pk=message.pk).update(tokens_in=tokens_in, tokens_cached=cached, tokens_out=out)
     conversation = message.conversation
-    usage.record(
+    usage.settle(
         generation_id=message.id, user_id=conversation.user_id, conversation_id=conversation.id, model="small",
         tokens_in=tokens_in, tokens_cached=cached, tokens_out=out,
     )  # fmt: skip

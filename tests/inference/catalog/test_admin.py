@@ -15,6 +15,8 @@ from tests.inference.token_counting.tokenizers import train
 FLEET_PAGE, DRAIN = reverse("admin:inference_replica_fleet"), reverse("admin:inference_replica_drain")
 
 pytestmark = pytest.mark.usefixtures("fleet")
+WHY = {"why": "As agreed in ticket 4711."}
+CONFIRMED = {**WHY, "confirmed": "yes"}
 
 
 def signed_in(*permissions: str, **fields) -> Client:
@@ -73,17 +75,24 @@ class TestTheFleetPage:
         assert "http://s:1" in page
 
     def test_a_server_can_be_drained_and_put_back(self, staff):
-        answer = staff.post(DRAIN, {"url": "http://a:1"}, follow=True)
+        answer = staff.post(DRAIN, {"url": "http://a:1", **CONFIRMED}, follow=True)
         assert Replica.objects.get(url="http://a:1").is_draining
         assert "Draining: no new request for http://a:1." in answer.text
         assert "fleet-state--draining" in rows_of(answer)[0]
-        staff.post(DRAIN, {"url": "http://a:1", "undo": "1"})
+        staff.post(DRAIN, {"url": "http://a:1", "undo": "1", **CONFIRMED})
         assert not Replica.objects.get(url="http://a:1").is_draining
         told = [entry.get_change_message() for entry in LogEntry.objects.order_by("pk")]
         assert told == ["Draining.", "Draining ended."]
 
+    def test_a_server_is_not_drained_before_somebody_says_why(self, staff):
+        for reason in ({}, {"confirmed": "yes"}, {"confirmed": "yes", "why": "short"}):
+            asked = staff.post(DRAIN, {"url": "http://a:1", **reason})
+            assert "Why?" in asked.text
+        assert not Replica.objects.filter(is_draining=True).exists()
+        assert not LogEntry.objects.exists()
+
     def test_a_server_that_is_gone_is_not_drained(self, staff):
-        answer = staff.post(DRAIN, {"url": "http://nowhere:1"}, follow=True)
+        answer = staff.post(DRAIN, {"url": "http://nowhere:1", **CONFIRMED}, follow=True)
         assert "There is no such replica any more." in answer.text
         assert not LogEntry.objects.exists()
 
@@ -134,7 +143,7 @@ class TestReplicas:
 
     def test_several_are_drained_at_once(self, staff):
         chosen = list(Replica.objects.filter(version__name="small").values_list("pk", flat=True))
-        data = {"action": "drain", "_selected_action": chosen}
+        data = {"action": "drain", "_selected_action": chosen, **CONFIRMED}
         staff.post(reverse("admin:inference_replica_changelist"), data)
         assert Replica.objects.filter(is_draining=True).count() == 2
         staff.post(reverse("admin:inference_replica_changelist"), {**data, "action": "undrain"})
@@ -155,7 +164,7 @@ class TestReplicas:
     )
     def test_a_malformed_one_is_not_saved(self, staff, field, wrong):
         row = Replica.objects.get(url="http://b:2")
-        sent = {"version": row.version_id, "url": row.url, "kind": row.kind, "weight": "1", "permits": "32"}
+        sent = {"version": row.version_id, "url": row.url, "kind": row.kind, "weight": "1", "permits": "32", **WHY}
         answer = staff.post(reverse("admin:inference_replica_change", args=[row.pk]), {**sent, field: wrong})
         assert answer.status_code == 200
         assert "errorlist" in answer.text
@@ -164,13 +173,20 @@ class TestReplicas:
 
     def test_one_server_has_one_protocol(self, staff):
         large = ModelVersion.objects.get(name="large")
-        sent = {"version": large.pk, "url": "http://a:1", "kind": "openai", "weight": "1", "permits": "32"}
+        sent = {"version": large.pk, "url": "http://a:1", "kind": "openai", "weight": "1", "permits": "32", **WHY}
         answer = staff.post(reverse("admin:inference_replica_add"), sent)
         assert "The same server is TGI for small." in answer.text
 
     def test_an_address_is_kept_without_its_last_slash(self, staff):
         large = ModelVersion.objects.get(name="large")
-        sent = {"version": large.pk, "url": " https://n:1/v1/ ", "kind": "openai", "weight": "1.5", "permits": "8"}
+        sent = {
+            "version": large.pk,
+            "url": " https://n:1/v1/ ",
+            "kind": "openai",
+            "weight": "1.5",
+            "permits": "8",
+            **WHY,
+        }
         assert staff.post(reverse("admin:inference_replica_add"), sent).status_code == 302
         assert Replica.objects.get(kind="openai").url == "https://n:1/v1"
         assert LogEntry.objects.get().is_addition()
@@ -180,6 +196,7 @@ class TestAliases:
     def test_a_model_with_shares_is_made_and_offered(self, staff):
         small, large = ModelVersion.objects.order_by("-name")
         sent = {
+            **WHY,
             "name": "auto",
             "position": "0",
             "fallback": "",
@@ -198,7 +215,7 @@ class TestAliases:
 
     def test_one_is_made_the_default(self, staff):
         large = ModelAlias.objects.get(name="large")
-        data = {"action": "make_default", "_selected_action": [large.pk]}
+        data = {"action": "make_default", "_selected_action": [large.pk], **CONFIRMED}
         staff.post(reverse("admin:inference_modelalias_changelist"), data)
         assert [alias.name for alias in ModelAlias.objects.filter(is_default=True)] == ["large"]
         assert LogEntry.objects.get().get_change_message() == "Made the default."
@@ -209,7 +226,7 @@ class TestAliases:
     def test_models_do_not_stand_in_for_each_other_in_a_circle(self, staff):
         small, large = ModelAlias.objects.get(name="small"), ModelAlias.objects.get(name="large")
         ModelAlias.objects.filter(pk=large.pk).update(fallback=small)
-        sent = {"name": "small", "position": "0", "shares-TOTAL_FORMS": "0", "shares-INITIAL_FORMS": "0"}
+        sent = {"name": "small", "position": "0", "shares-TOTAL_FORMS": "0", "shares-INITIAL_FORMS": "0", **WHY}
         address = reverse("admin:inference_modelalias_change", args=[small.pk])
         for fallback in (large, small):
             answer = staff.post(address, {**sent, "fallback": fallback.pk})
@@ -218,7 +235,7 @@ class TestAliases:
         assert small.fallback is None
 
     def test_a_name_that_no_fleet_could_have_is_refused(self, staff):
-        sent = {"name": "sm all", "position": "0", "shares-TOTAL_FORMS": "0", "shares-INITIAL_FORMS": "0"}
+        sent = {"name": "sm all", "position": "0", "shares-TOTAL_FORMS": "0", "shares-INITIAL_FORMS": "0", **WHY}
         assert "Use letters, digits" in staff.post(reverse("admin:inference_modelalias_add"), sent).text
 
 
@@ -230,6 +247,7 @@ class TestVersions:
         assert "http://c:3" not in staff.get(reverse("admin:inference_modelversion_changelist")).text
         replica = version.replicas.get()
         sent = {
+            **WHY,
             "name": "large",
             "revision": "abc",
             "price_in": "0.15",
@@ -275,7 +293,7 @@ class TestVersions:
         no_servers = {"replicas-TOTAL_FORMS": "0", "replicas-INITIAL_FORMS": "0"}
         version = ModelVersion.objects.get(name="large")
         address = reverse("admin:inference_modelversion_change", args=[version.pk])
-        return staff.post(address, {"name": "large", "tokenizer": tokenizer, **prices, **no_servers})
+        return staff.post(address, {"name": "large", "tokenizer": tokenizer, **prices, **no_servers, **WHY})
 
     def test_a_staff_member_without_rights_sees_no_version(self):
         client = signed_in("view_modelalias")

@@ -1,0 +1,63 @@
+"""Mails about money: owed with what they tell of, in one transaction, and sent once that is certain."""
+
+from typing import Any
+
+import structlog
+from django.conf import settings
+from django.core.mail import send_mail
+from django.db import transaction
+from django.template.loader import render_to_string
+from django.utils import timezone
+
+from accounts.models import BillingMail, Invoice, Subscription
+
+log = structlog.get_logger(__name__)
+
+_SUBJECTS = {
+    BillingMail.Kind.INVOICE_ISSUED: "Your invoice {number}",
+    BillingMail.Kind.CREDIT_ISSUED: "A credit note for your invoice {number}",
+    BillingMail.Kind.PAYMENT_FAILED: "A payment for your plan is due",
+    BillingMail.Kind.PLAN_ENDED: "Your plan has ended",
+}
+
+
+def owe(
+    kind: BillingMail.Kind, subscription: Subscription, *, invoice: Invoice | None = None, **details: str
+) -> BillingMail:
+    """Have a mail sent to the subscription's user, if the caller's transaction is committed."""
+    return BillingMail.objects.create(kind=kind, subscription=subscription, invoice=invoice, details=details)
+
+
+def send_owed() -> int:
+    """Send what is owed, each mail in a transaction of its own; return how many were sent.
+
+    Whoever holds a mail's row sends it. A kill between sending and committing sends it twice, and none is left out.
+    """
+    owed = BillingMail.objects.filter(sent_at=None).order_by("pk").values_list("pk", flat=True)
+    return sum(_send_once(mail_id) for mail_id in list(owed))
+
+
+def _send_once(mail_id: int) -> bool:
+    try:
+        with transaction.atomic():
+            owed = BillingMail.objects.select_for_update(skip_locked=True, of=("self",)).filter(sent_at=None)
+            mail = owed.select_related("subscription__user", "invoice").filter(pk=mail_id).first()
+            if mail is None:
+                return False
+            _send(mail)
+            BillingMail.objects.filter(pk=mail_id).update(sent_at=timezone.now())
+    except OSError as error:  # `SMTPException` is one, too; the next run tries it again
+        log.warning("billing_mail_not_sent", mail_id=mail_id, error=type(error).__name__)
+        return False
+    return True
+
+
+def _send(mail: BillingMail) -> None:
+    user = mail.subscription.user
+    if user is None:
+        return
+    context: dict[str, Any] = {**mail.details, "invoice": mail.invoice, "site_url": settings.SITE_URL}
+    subject = _SUBJECTS[BillingMail.Kind(mail.kind)].format(number=mail.invoice.number if mail.invoice else "")
+    text = render_to_string(f"invoices/mails/{mail.kind}.txt", context)
+    send_mail(subject, text, None, [user.email])
+    log.info("billing_mail_sent", kind=mail.kind, subscription_id=str(mail.subscription_id))

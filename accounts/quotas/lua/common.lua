@@ -1,0 +1,67 @@
+-- What every script here begins with: the names of one user's keys, and what is in them.
+--
+--   known          there while this Redis knows what the user has under way; with it gone, nothing below says anything
+--   requests:pool  sorted set: the requests of a pool's window, by when they were counted
+--   minute         sorted set: `tokens:id` of each wish of the last minute, by when it was counted
+--   places         sorted set: the generations under way, by when they are given up
+--   kept           hash: generation under way -> `tokens:pool`
+-- Times are milliseconds of Redis' own clock.
+local base = KEYS[1]
+local asked = cjson.decode(ARGV[1])
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local MINUTE_MS = 60000
+local PLACE_MS = 86400000 -- longer than any generation can live
+
+local known, minute, places, kept = base .. ':known', base .. ':minute', base .. ':places', base .. ':kept'
+
+local function window_of(pool) return base .. ':requests:' .. pool end
+
+local function split(value) return string.match(value, '^(%d+):(.*)$') end
+
+local function knows(pool) return redis.call('EXISTS', known) == 1 and redis.call('EXISTS', window_of(pool)) == 1 end
+
+local function remember(window, length_ms)
+  redis.call('PEXPIRE', window, length_ms)
+  redis.call('PEXPIRE', minute, MINUTE_MS)
+  redis.call('PEXPIRE', places, PLACE_MS)
+  redis.call('PEXPIRE', kept, PLACE_MS)
+  redis.call('SET', known, 1, 'PX', math.max(PLACE_MS, length_ms))
+end
+
+local function take_place(id, tokens, pool, since)
+  redis.call('ZADD', places, since + PLACE_MS, id)
+  redis.call('HSET', kept, id, string.format('%d:%s', tokens, pool))
+end
+
+local function leave_place(id)
+  redis.call('ZREM', places, id)
+  redis.call('HDEL', kept, id)
+end
+
+local function forget_the_past(window, length_ms)
+  redis.call('ZREMRANGEBYSCORE', window, '-inf', now - length_ms)
+  redis.call('ZREMRANGEBYSCORE', minute, '-inf', now - MINUTE_MS)
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', places, '-inf', now)) do leave_place(id) end
+end
+
+-- How many requests a window holds, and in how many ms there are fewer than its limit, or than now.
+local function requests_in(window, limit, length_ms)
+  local used = redis.call('ZCARD', window)
+  local rank = math.max(0, used - math.max(1, limit))
+  local leaves = redis.call('ZRANGE', window, rank, rank, 'WITHSCORES')[2]
+  return used, leaves and leaves + length_ms - now or 0
+end
+
+-- How many tokens the last minute holds, and in how many ms there is room for some more. Where these alone are more than
+-- the limit there is room as soon as there is nothing else: nobody is locked out for ever.
+local function tokens_in_minute(limit, wanted)
+  local held, used, left = redis.call('ZRANGE', minute, 0, -1, 'WITHSCORES'), 0, 0
+  for i = 1, #held, 2 do used = used + split(held[i]) end
+  left = used
+  for i = 1, #held, 2 do
+    left = left - split(held[i])
+    if left == 0 or not limit or left + wanted <= limit then return used, held[i + 1] + MINUTE_MS - now end
+  end
+  return used, 0
+end

@@ -1,0 +1,65 @@
+"""Where a person pays: Stripe's own pages, for a plan to begin with and for everything after that."""
+
+from uuid import UUID
+
+from stripe import InvalidRequestError, StripeClient
+
+from accounts.exceptions import InvalidRequest
+from accounts.models import Subscription, Tier, User
+from accounts.stripe.client import asking, metadata_of, stripe_client
+from accounts.stripe.customers import customer_of
+
+
+def checkout_url(user: User, tier: Tier, *, attempt: UUID, done_url: str, back_url: str) -> str:
+    """Return the address at which the user subscribes to a plan; the same one for the same `attempt`.
+
+    Raise `InvalidRequest`, or `PaymentProviderUnavailable`.
+    """
+    if not (tier.is_offered and tier.stripe_price_id):
+        raise InvalidRequest("This plan cannot be chosen here.", param="tier")
+    collected = Subscription.objects.filter(user=user, provider=Subscription.Provider.STRIPE)
+    if collected.exclude(status=Subscription.Status.ENDED).exists():
+        raise InvalidRequest("You have a plan already: change it under “Payment and plan”.", param="tier")
+    customer = customer_of(user)
+    client = stripe_client()
+    with asking("checkout.sessions.create"):
+        _close_others(client, customer, attempt)
+        session = client.v1.checkout.sessions.create(
+            {
+                "mode": "subscription",
+                "customer": customer,
+                "client_reference_id": str(user.pk),
+                "line_items": [{"price": tier.stripe_price_id, "quantity": 1}],
+                "metadata": {"attempt": str(attempt)},
+                "subscription_data": {"metadata": {"user_id": str(user.pk)}},
+                "success_url": done_url,
+                "cancel_url": back_url,
+            },
+            {"idempotency_key": f"checkout-{user.pk}-{tier.pk}-{attempt}"},
+        )
+    return _address(session.url)
+
+
+def portal_url(user: User, *, back_url: str) -> str:
+    """Return the address at which the user changes cards and plan, or ends it. Raise `PaymentProviderUnavailable`."""
+    customer = customer_of(user)
+    with asking("billing_portal.sessions.create"):
+        session = stripe_client().v1.billing_portal.sessions.create({"customer": customer, "return_url": back_url})
+    return _address(session.url)
+
+
+def _close_others(client: StripeClient, customer: str, attempt: UUID) -> None:
+    """Close what was begun in another tab: nobody is to pay for two plans."""
+    begun = client.v1.checkout.sessions.list({"customer": customer, "status": "open", "limit": 100})
+    for session in begun.auto_paging_iter():
+        if metadata_of(session).get("attempt") == str(attempt):
+            continue
+        try:
+            client.v1.checkout.sessions.expire(session.id)
+        except InvalidRequestError:
+            continue  # it has just been paid, or has run out
+
+
+def _address(url: str | None) -> str:
+    assert url is not None
+    return url

@@ -1,0 +1,46 @@
+"""Usage as a table for spreadsheets."""
+
+import csv
+from collections.abc import Iterable, Mapping
+from io import StringIO
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpResponse
+
+from accounts.conversation_titles import titles_of
+from accounts.pricing import exact
+from accounts.usage_periods import Period
+from accounts.usage_reports import GROUPS, Row, all_rows
+
+CSV_TYPE = "text/csv"
+_COLUMNS = ("in", "cached", "out", "cost", "answers")
+_BEGIN_A_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+def usage_table(user_id: UUID, period: Period, group_by: str) -> HttpResponse:
+    """Return every row as a file to keep."""
+    rows = all_rows(user_id, period, group_by)
+    titles = titles_of(user_id, [row.key for row in rows if row.key]) if group_by == "conversation" else None
+    name = f"usage-by-{group_by}-{period.first}-{period.last}.csv"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "X-Content-Type-Options": "nosniff"}
+    table = _as_csv(GROUPS[group_by], rows, titles)
+    return HttpResponse(table, content_type=f"{CSV_TYPE}; charset=utf-8", headers=headers)
+
+
+def _as_csv(key_name: str, rows: Iterable[Row[Any]], titles: Mapping[UUID, str] | None = None) -> str:
+    """Return the rows below a line that names the columns, as RFC 4180 has it; with a column of `titles` by the key."""
+    text = StringIO()
+    table = csv.writer(text)
+    table.writerow([key_name, *_COLUMNS, *(["title"] if titles is not None else [])])
+    for row in rows:
+        sums = row.sums
+        numbers = (sums.tokens_in, sums.tokens_cached, sums.tokens_out, exact(sums.cost), sums.answers)
+        title = [_harmless(titles.get(row.key, ""))] if titles is not None else []
+        table.writerow([_harmless("" if row.key is None else str(row.key)), *numbers, *title])
+    return text.getvalue()
+
+
+def _harmless(cell: str) -> str:
+    """Return the cell as text: spreadsheets run what looks like a formula, also one that a stranger has written."""
+    return f"'{cell}" if cell.startswith(_BEGIN_A_FORMULA) else cell

@@ -1,0 +1,1 @@
+"""Exports: all that a user has, as one zip."""

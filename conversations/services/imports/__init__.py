@@ -1,0 +1,1 @@
+"""Imports: conversations from this product's own exports, and from those of ChatGPT."""

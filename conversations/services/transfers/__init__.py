@@ -1,0 +1,1 @@
+"""What exports and imports share: files, leases, their way to Celery."""

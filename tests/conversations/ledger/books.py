@@ -1,0 +1,23 @@
+"""The books of the tests' own database."""
+
+from django.db import connection
+from django.db.models import Sum
+
+from accounts.models import TokenBudget
+from tests.books import mistakes_in_the_books
+
+
+def assert_books_balance():
+    assert mistakes_in_the_books(_rows) == {}
+
+
+def used_and_reserved(user):
+    """Return a user's tokens of all days and pools."""
+    sums = TokenBudget.objects.filter(user=user).aggregate(used=Sum("used"), reserved=Sum("reserved"))
+    return sums["used"] or 0, sums["reserved"] or 0
+
+
+def _rows(sql):
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        return cursor.fetchall()
