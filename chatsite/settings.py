@@ -309,6 +309,12 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SCHEMA_PATH_PREFIX": "/v1",
     "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_NAME_OVERRIDES": {
+        "MessageStatus": "conversations.models.Message.Status",
+        "TransferStatus": "conversations.models.transfer.TransferStatus",
+        "InvoiceStatus": "accounts.models.Invoice.Status",
+        "ErasureStatus": "accounts.api.account.ERASURE_STATUSES",
+    },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "chatsite.schema.complete",

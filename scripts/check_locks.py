@@ -8,6 +8,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -28,7 +29,7 @@ def _faults(name: str) -> Iterator[str]:
             yield f"{name}.in asks for {wanted}, {name}.txt has {version}; run `make lock`."
     for package, version in locked.items():
         installed = _installed(package)
-        if installed != version:
+        if installed is None or Version(installed) != Version(version):
             yield f"{name}.txt has {package} {version}, installed is {installed}; run `make test` or remove .venv."
 
 

@@ -16,6 +16,8 @@ from accounts.exceptions import InvalidRequest
 from accounts.models import User
 from foundation.serializers import StrictSerializer, TextField
 
+ERASURE_STATUSES = [("under_way", "Under way"), ("completed", "Completed")]
+
 
 class AccountSerializer(serializers.ModelSerializer[User]):
     """The caller's account."""
@@ -40,7 +42,7 @@ class RequestedErasureSerializer(serializers.Serializer[Any]):
     """An erasure that has begun."""
 
     erasure_id = serializers.UUIDField()
-    status = serializers.ChoiceField(["under_way", "completed"])
+    status = serializers.ChoiceField(ERASURE_STATUSES)
     receipt_url = serializers.URLField(help_text="Where it is told what has been erased. Keep it: it has the secret.")
     due_at = serializers.DateTimeField(help_text="When all of it is erased at the latest.")
 

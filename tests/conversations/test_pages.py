@@ -61,12 +61,12 @@ def test_an_empty_conversation_invites_and_lists_the_models(browser):
     assert '<option value="small"' in page
 
 
-@pytest.mark.parametrize("name", ["memories_page", "account_change_password", "docs"])
+@pytest.mark.parametrize("name", ["memories_page", "usage_page", "security", "docs"])
 def test_the_menu_leads_to_the_account(browser, name):
     assert f'href="{reverse(name)}"' in browser.get("/").text
 
 
-@pytest.mark.parametrize("name", ["account_change_password", "account_email", "usersessions_list"])
+@pytest.mark.parametrize("name", ["usage_page", "billing_page", "api_keys_page", "security", "account_email"])
 def test_a_page_of_the_account_leads_to_the_others(browser, name):
     assert f'href="{reverse(name)}"' in browser.get(reverse("memories_page")).text
 
@@ -270,8 +270,8 @@ def test_a_page_costs_few_queries_whatever_the_conversations_length(alice, brows
 def test_every_module_is_fetched_at_once_instead_of_one_after_the_other(browser):
     preloaded = set(re.findall(r'rel="modulepreload"\s+href="/static/([^"]+)"', browser.get("/").text))
     own = {path.relative_to(STATIC).as_posix() for path in (STATIC / "js").rglob("*.js")}
-    of_the_admin = {name for name in own if name.startswith("js/admin/")}
-    assert preloaded == (own - of_the_admin - {"js/app.js"}) | {"js/vendor/markdown-it.js"}
+    of_other_pages = {name for name in own if name.startswith(("js/admin/", "js/account/"))}
+    assert preloaded == (own - of_other_pages - {"js/app.js"}) | {"js/vendor/markdown-it.js"}
 
 
 def test_answers_under_way_elsewhere_are_followed_from_where_their_text_has_got_to(alice, browser):

@@ -142,7 +142,8 @@ def test_a_limit_out_of_bounds_is_refused(dora, path, limit):
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_a_page_holds_one_to_a_hundred_and_thirty_if_not_said(dora, path):
+def test_a_page_holds_one_to_a_hundred_and_thirty_if_not_said(settings, dora, path):
+    settings.MOST_API_KEYS = 102
     make_conversations(dora.user, 101)
     conversation_id = dora.conversation()
     make_messages(Conversation.objects.get(pk=conversation_id), 102)
