@@ -45,9 +45,16 @@ _WITH_A_REPLY = {
     "404": "`not_found`; also for what belongs to somebody else. For an unknown model `details.allowed` has the "
     "names of those that there are.",
     "409": "`generation_in_progress`, or `idempotency_conflict`: the key was used for another request.",
-    "429": "`requests_exceeded`: try again after `Retry-After` seconds.",
+    "403": "The credential may not do this: `scope_missing`, `csrf_failed`, `account_suspended`; or `model_not_in_tier`: "
+    "`details.allowed` has the names of the models that the tier has.",
+    "429": "A limit of the tier is reached: `requests_exceeded`, `tokens_exceeded`, `concurrency_exceeded`, "
+    "`model_quota_exceeded`. Try again after `Retry-After` seconds; `details` says when the limit resets.",
     "503": "Try again after `Retry-After` seconds: `overloaded`, more is asked than the model servers can answer, and "
     "nothing was stored; or `no_capacity`, the answer was begun and could not be finished.",
+}
+_WITH_A_FILE = {
+    "409": "`transfer_in_progress`: several files of yours are being imported.",
+    "415": "`unsupported_media_type`: the body is not declared as `multipart/form-data`.",
 }
 _TEXTS = {
     "X-Request-ID": "Names this call in the service's log.",
@@ -56,6 +63,9 @@ _TEXTS = {
     "x-ratelimit-limit-requests": "Messages that the tier allows within its window.",
     "x-ratelimit-remaining-requests": "How many of them are left.",
     "x-ratelimit-reset-requests": "When the oldest leaves the window, such as `2h59m8s`.",
+    "x-ratelimit-limit-tokens": "Tokens that the tier allows within a day; days are UTC.",
+    "x-ratelimit-remaining-tokens": "How many of them are left.",
+    "x-ratelimit-reset-tokens": "When the next day begins, such as `7h12m0s`.",
 }
 _HEADERS = {name: {"description": text, "schema": {"type": "string"}} for name, text in _TEXTS.items()}
 
@@ -102,6 +112,8 @@ def _errors_of(path: str, operation: dict[str, Any]) -> dict[str, str]:
         errors |= _INVALID
     if has_body:
         errors |= _WITH_A_BODY
+    if has_body and "multipart/form-data" in operation["requestBody"]["content"]:
+        errors |= _WITH_A_FILE
     if _makes_a_reply(operation):
         errors |= _WITH_A_REPLY
     return dict(sorted(errors.items()))

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.urls import reverse
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from conversations.models import Export, Import
@@ -75,12 +76,13 @@ class ImportSerializer(serializers.ModelSerializer[Import]):
     import_id = serializers.UUIDField(source="pk", read_only=True)
     status = serializers.ChoiceField(_STATUSES, read_only=True)
     progress = serializers.FloatField(read_only=True, help_text="From 0 to 1.")
-    report = ReportSerializer(read_only=True, allow_null=True)
+    report = serializers.SerializerMethodField(help_text="Null until the file is being read.")
 
     class Meta:
         model = Import
         fields = ("import_id", "status", "progress", "report", "created_at")
         read_only_fields = fields
 
-    def to_representation(self, instance: Import) -> dict[str, Any]:
-        return super().to_representation(instance) | {"report": instance.report or None}
+    @extend_schema_field(ReportSerializer(allow_null=True))
+    def get_report(self, bringing: Import) -> dict[str, Any] | None:
+        return bringing.report or None
