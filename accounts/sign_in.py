@@ -6,12 +6,17 @@ from allauth.account.adapter import DefaultAccountAdapter
 from allauth.account.auth_backends import AuthenticationBackend
 from allauth.account.models import EmailAddress
 from allauth.core import context
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.core.internal.httpkit import is_headless_request
+from allauth.headless.internal.restkit.response import APIResponse
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 
-from accounts import sign_up_rules
+from accounts import sanctions, sign_up_rules
 from accounts.models import User
+from accounts.time_zones import zone_of
 
 
 class EmailBackend(AuthenticationBackend):  # type: ignore[misc]
@@ -31,6 +36,16 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         except ValidationError:
             request.failed_too_often = True  # type: ignore[attr-defined]  # `chatsite.sign_in_limits` reads it
             raise
+
+    def respond_user_inactive(self, request: HttpRequest, user: User) -> HttpResponse:
+        """Say why an account is suspended, and until when: to whoever has shown that it is theirs, and only here."""
+        if is_headless_request(request):
+            refusal = sanctions.account_suspended(user.pk)
+            error = {"code": refusal.code, "message": refusal.message, **(refusal.details or {})}
+            # allauth answers with this, or turns whatever is returned into "not signed in", without a reason.
+            raise ImmediateHttpResponse(APIResponse(request, status=403, errors=[error]))
+        told = {"suspension": sanctions.suspension_of(user.pk), "zone": zone_of(user)}
+        return render(request, "account/account_inactive.html", told, status=403)
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         return sign_up_rules.is_open_to(request)

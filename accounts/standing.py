@@ -8,7 +8,8 @@ from django.db import connection
 from django.utils import timezone
 
 from accounts.callers import Caller
-from accounts.exceptions import AccountsError, AccountSuspended, KeyRevoked, NotAuthenticated
+from accounts.exceptions import AccountsError, KeyRevoked, NotAuthenticated
+from accounts.sanctions import account_suspended
 
 _STATEMENT = """
     SELECT asked.credential, u.is_active, u.password, u.is_staff, u.is_superuser,
@@ -53,7 +54,7 @@ def _refusal(caller: Caller, found: _Found, now: datetime) -> AccountsError | No
     if found.is_active is None:
         return NotAuthenticated("This account is no more.")
     if not found.is_active:
-        return AccountSuspended("This account has been suspended: ask the people who run this site.")
+        return account_suspended(caller.user.pk)
     if caller.api_key_id is not None and not _is_good_key(found, now):
         return KeyRevoked("This API key has been revoked or has expired: use another.")
     if caller.session_key is not None and not _is_good_session(found, caller, now):

@@ -9,10 +9,10 @@ from django.db import transaction
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from accounts.credentials import announce_revocation
 from accounts.erasure import progress, receipts, sessions
 from accounts.models import APIKey, Erasure, User
 from accounts.signals import account_closed
+from accounts.signing_out import sign_out_everywhere
 from foundation.ids import new_id
 from foundation.redis import REDIS_UNREACHABLE
 
@@ -36,9 +36,8 @@ def request_erasure(user_id: UUID) -> Erasure:
     identifier = new_id()
     erasure = Erasure.objects.create(id=identifier, user_id=user.pk, digest=receipts.digest_of_secret(identifier))
     _close(user)
-    if ended := sessions.end_known(user.pk):
+    if ended := sign_out_everywhere(user):
         progress.note(erasure, sessions.NAME, ended)
-    announce_revocation(user.pk)
     transaction.on_commit(lambda: account_closed.send_robust(sender=User, user_id=user_id), robust=True)
     transaction.on_commit(lambda: _begin(identifier), robust=True)
     log.info("account_closed", erasure_id=str(identifier))

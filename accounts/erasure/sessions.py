@@ -2,19 +2,11 @@
 
 from uuid import UUID
 
-from allauth.usersessions.models import UserSession
 from django.contrib.sessions.models import Session
-from django.db.models import QuerySet
 
 from accounts.models import User
 
 NAME = "sessions"
-
-
-def end_known(user_id: UUID) -> int:
-    """End the sessions that the account is known to have; return how many."""
-    keys = UserSession.objects.filter(user=user_id).values("session_key")
-    return _erase(Session.objects.filter(session_key__in=keys))
 
 
 def end_all(user_id: UUID) -> int:
@@ -29,8 +21,4 @@ def end_all(user_id: UUID) -> int:
         for session in Session.objects.iterator(chunk_size=1000)
         if any(name in str(session.get_decoded()) for name in names)
     ]
-    return _erase(Session.objects.filter(session_key__in=found))
-
-
-def _erase(sessions: QuerySet[Session]) -> int:
-    return sessions.delete()[0]
+    return Session.objects.filter(session_key__in=found).delete()[0]

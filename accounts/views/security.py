@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST, require_safe
 
-from accounts import invitations, sign_up_rules
+from accounts import invitations, sign_up_rules, signing_out
 from accounts.views.access import SignedInRequest, signed_in
 
 
@@ -29,9 +29,8 @@ def security(request: SignedInRequest) -> HttpResponse:
 @require_POST
 @signed_in
 def sign_out_everywhere(request: SignedInRequest) -> HttpResponse:
-    """End every session and app sign-in of the account, this one last."""
-    for session in UserSession.objects.filter(user=request.user).exclude(session_key=request.session.session_key):
-        session.end()
+    """End every session and app sign-in of the account, this one too."""
+    signing_out.sign_out_everywhere(request.user)
     get_adapter().logout(request)
     return redirect("account_login")
 

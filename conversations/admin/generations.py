@@ -17,7 +17,8 @@ from django.views.decorators.http import require_http_methods
 
 from accounts.models import User
 from conversations.models import Generation
-from conversations.services.inspection import LEAST_REASON_CHARACTERS, inspect_context
+from conversations.services.inspection import inspect_context
+from foundation.audit import LEAST_REASON_CHARACTERS, MOST_REASON_CHARACTERS
 from foundation.read_only_admin import ReadOnlyAdmin
 
 _SEE_CONTEXT = "conversations.see_context"
@@ -29,7 +30,7 @@ class ReasonForm(forms.Form):
     reason = forms.CharField(
         label="Why do you need to see it?",
         min_length=LEAST_REASON_CHARACTERS,
-        max_length=2_000,
+        max_length=MOST_REASON_CHARACTERS,
         widget=forms.Textarea(attrs={"rows": 3, "class": "vLargeTextField"}),
     )
 

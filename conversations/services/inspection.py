@@ -2,13 +2,14 @@
 
 from django.db import transaction
 
-from accounts.models import AuditLog, User
+from accounts.models import User
 from conversations.exceptions import InvalidRequest
 from conversations.models import Generation
 from conversations.seen_context import SeenContext, seen_context
+from foundation import audit
+from foundation.audit import LEAST_REASON_CHARACTERS, Act
 
 SAW_CONTEXT = "saw_context"
-LEAST_REASON_CHARACTERS = 10
 
 
 def inspect_context(*, actor: User, generation: Generation, reason: str) -> SeenContext | None:
@@ -17,7 +18,5 @@ def inspect_context(*, actor: User, generation: Generation, reason: str) -> Seen
     if len(reason) < LEAST_REASON_CHARACTERS:
         raise InvalidRequest(f"Give a reason of at least {LEAST_REASON_CHARACTERS} characters.", param="reason")
     with transaction.atomic():
-        AuditLog.objects.create(
-            actor=actor, action=SAW_CONTEXT, subject_type="generation", subject_id=str(generation.pk), reason=reason
-        )
+        audit.keep(Act(SAW_CONTEXT, "generation", str(generation.pk), reason, actor.pk))
         return seen_context(generation)
