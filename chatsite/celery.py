@@ -20,9 +20,9 @@ log = structlog.get_logger(__name__)
 _KEEP_SECONDS = 60
 
 
-def celery_workers_key() -> str:
-    """Return the sorted set of live Celery workers: name → seconds since the epoch of its last heartbeat."""
-    return key(1, "celery-workers")
+def celery_workers_key(queue: str) -> str:
+    """Return the sorted set of live workers of a queue: name → seconds since the epoch of the last heartbeat."""
+    return key(1, "celery-workers", queue)
 
 
 @heartbeat_sent.connect  # type: ignore[untyped-decorator]
@@ -31,8 +31,9 @@ def say_alive(sender: Any, **_kwargs: Any) -> None:
     now = time.time()
     try:
         pipeline = shared_client().pipeline(transaction=False)
-        pipeline.zadd(celery_workers_key(), {sender.eventer.hostname: now})
-        pipeline.zremrangebyscore(celery_workers_key(), "-inf", now - _KEEP_SECONDS)
+        for queue in app.amqp.queues.consume_from:
+            pipeline.zadd(celery_workers_key(queue), {sender.eventer.hostname: now})
+            pipeline.zremrangebyscore(celery_workers_key(queue), "-inf", now - _KEEP_SECONDS)
         pipeline.execute()
     except REDIS_UNREACHABLE as error:
         log.warning("celery_heartbeat_failed", error=type(error).__name__)

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass
 
 import psycopg
+from django.conf import settings
 from django.db import connection
 
 from chatsite.celery import celery_workers_key
@@ -28,6 +29,7 @@ class Readiness:
     redis: bool
     worker: bool
     celery: bool
+    bulk: bool
     replicas: dict[str, bool]
 
     @property
@@ -37,8 +39,8 @@ class Readiness:
 
     def components(self) -> dict[str, bool]:
         """Return each component's state by its name."""
-        own = {"database": self.database, "redis": self.redis, "worker": self.worker, "celery": self.celery}
-        return own | self.replicas
+        names = ("database", "redis", "worker", "celery", "bulk")
+        return {name: getattr(self, name) for name in names} | self.replicas
 
 
 class ReadinessCache:
@@ -73,12 +75,13 @@ async def probe() -> Readiness:
         # What it finds is for the next probe: this one does not wait for a database that says nothing.
         probes.create_task(_in_time(_catalog_is_read()))
         signs_of_life = probes.create_task(_signs_of_life())
-    redis, worker, celery, reports = signs_of_life.result()
+    redis, worker, (celery, bulk), reports = signs_of_life.result()
     return Readiness(
         database=database.result(),
         redis=redis,
         worker=worker,
         celery=celery,
+        bulk=bulk,
         replicas={name: url in reports and reports[url].is_healthy for name, url in _named_replicas()},
     )
 
@@ -106,22 +109,23 @@ async def _database_answers() -> bool:
     return True
 
 
-async def _signs_of_life() -> tuple[bool, bool, bool, dict[str, ReplicaReport]]:
-    """Return whether Redis answers, whether a worker and a Celery worker said there lately that they live, and what
-    the workers say of the replicas: they know them better than a question from here could tell."""
+async def _signs_of_life() -> tuple[bool, bool, tuple[bool, bool], dict[str, ReplicaReport]]:
+    """Return whether Redis answers, whether workers and Celery workers of each queue said there lately that they live,
+    and what the workers say of the replicas: they know them better than a question from here could tell."""
     client = connect_async()
     now = time.time()
     try:
         async with asyncio.timeout(PROBE_SECONDS), client.pipeline(transaction=False) as pipeline:
             pipeline.zcount(workers_key(), now - WORKER_ALIVE_SECONDS, "+inf")
-            pipeline.zcount(celery_workers_key(), now - CELERY_ALIVE_SECONDS, "+inf")
-            workers, celery_workers = await pipeline.execute()
+            for queue in (settings.CELERY_TASK_DEFAULT_QUEUE, settings.BULK_QUEUE):
+                pipeline.zcount(celery_workers_key(queue), now - CELERY_ALIVE_SECONDS, "+inf")
+            workers, celery, bulk = await pipeline.execute()
             reports = await read_reports_async(client)
     except REDIS_UNREACHABLE:
-        return False, False, False, {}
+        return False, False, (False, False), {}
     finally:
         await client.aclose()
-    return True, workers > 0, celery_workers > 0, reports
+    return True, workers > 0, (celery > 0, bulk > 0), reports
 
 
 def _named_replicas() -> Iterator[tuple[str, str]]:

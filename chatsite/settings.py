@@ -376,6 +376,18 @@ CELERY_BROKER_URL = (
     if _redis_is_a_socket
     else REDIS_URL
 )
+CELERY_TASK_DEFAULT_QUEUE = "celery"
+BULK_QUEUE = "bulk"
+"""What may take minutes has workers of its own, so that what takes milliseconds never waits for it."""
+CELERY_TASK_ROUTES = {
+    name: {"queue": BULK_QUEUE}
+    for name in (
+        "accounts.tasks.erase_from_store",
+        "accounts.tasks.end_erasure",
+        "conversations.tasks.read_import",
+        "conversations.tasks.write_export",
+    )
+}
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
@@ -460,6 +472,11 @@ CELERY_BEAT_SCHEDULE = {
     },
     "clear-expired-sessions": {"task": "accounts.tasks.clear_expired_sessions", "schedule": timedelta(hours=6)},
     "end-due-suspensions": {"task": "accounts.tasks.end_due_suspensions", "schedule": timedelta(minutes=1)},
+    "mail-owed-invitations": {
+        "task": "accounts.tasks.mail_owed_invitations",
+        "schedule": timedelta(minutes=1),
+        "options": {"expires": 60},
+    },
     "count-reservations-again": {"task": "accounts.tasks.count_reservations_again", "schedule": timedelta(minutes=1)},
     "roll-up-recent-usage": {
         "task": "accounts.tasks.roll_up_usage",

@@ -101,9 +101,9 @@ class RunningSite:
         return worker
 
     def start_celery(self) -> subprocess.Popen:
-        """A Celery worker; whoever starts it ends it."""
+        """A Celery worker of both queues; whoever starts it ends it."""
         options = ("--pool=threads", "--concurrency=2", "--loglevel=WARNING", "--without-gossip", "--without-mingle")
-        return self._spawn("-m", "celery", "-A", "chatsite", "worker", *options)
+        return self._spawn("-m", "celery", "-A", "chatsite", "worker", "--queues=celery,bulk", *options)
 
     def kill_web(self) -> None:
         assert self.web is not None

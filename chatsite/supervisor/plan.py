@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
+from django.conf import settings
 from prometheus_client.multiprocess import mark_process_dead
 
 from chatsite.supervisor import postgresql, probes, valkey
@@ -111,7 +112,7 @@ class Plan:
 
     def servers(self) -> list[Component]:
         workers = [self._worker(number) for number in range(1, self.wishes.workers + 1)]
-        return [self._web(), *workers, self._celery(), self._beat()]
+        return [self._web(), *workers, self._celery(), self._bulk(), self._beat()]
 
     def first_account(self) -> Component:
         """What makes the first staff account, and prints how to sign in."""
@@ -199,15 +200,22 @@ class Plan:
         return self._managed(name, "run_inference_worker", environment=drain, is_ready=is_ready)
 
     def _celery(self) -> Component:
+        return self._celery_worker("celery", settings.CELERY_TASK_DEFAULT_QUEUE)
+
+    def _bulk(self) -> Component:
+        return self._celery_worker("bulk", settings.BULK_QUEUE)
+
+    def _celery_worker(self, name: str, queue: str) -> Component:
         # Threads: a killed process pool leaves children that wait for their work to end.
         # As root Celery warns at length; its messages are JSON, so that there is nothing to warn of.
         python = (sys.executable, "-W", "ignore:You're running the worker with superuser", "-m", "celery")
         options = ("--pool=threads", "--concurrency=2", "--loglevel=WARNING", "--without-gossip", "--without-mingle")
+        own = (f"--queues={queue}", f"--hostname={name}@%h")
         return Component(
-            name="celery",
-            command=(*python, "--quiet", "-A", "chatsite", "worker", *options),
+            name=name,
+            command=(*python, "--quiet", "-A", "chatsite", "worker", *options, *own),
             environment=self.environment,
-            is_ready=partial(self._reports_ready, "celery"),
+            is_ready=partial(self._reports_ready, name),
             forget=self._forget_numbers,
             niceness=BACKGROUND_NICENESS,
             grace_seconds=8,

@@ -8,7 +8,7 @@ from typing import TextIO
 
 WIDTH = 10
 MAX_LINE_BYTES = 65_536
-_COLOURS = {"database": 34, "redis": 31, "web": 32, "worker": 33, "celery": 36, "beat": 36}
+_COLOURS = {"database": 34, "redis": 31, "web": 32, "worker": 33, "celery": 36, "bulk": 36, "beat": 36}
 _MODEL_COLOUR, _SUPERVISOR_COLOUR = 35, 1
 
 

@@ -26,7 +26,8 @@ def redis_client():
 @pytest.fixture
 def live_workers(redis_client):
     redis_client.zadd(workers_key(), {"here:1": time.time()})
-    redis_client.zadd(celery_workers_key(), {"celery@here": time.time()})
+    for queue in ("celery", "bulk"):
+        redis_client.zadd(celery_workers_key(queue), {f"{queue}@here": time.time()})
 
 
 async def probe_with_fleet(fleet):
@@ -49,6 +50,7 @@ async def test_the_site_is_ready_when_stores_a_worker_and_a_model_are_up(live_wo
         "redis": True,
         "worker": True,
         "celery": True,
+        "bulk": True,
         "small/1": True,
     }
 
@@ -85,6 +87,7 @@ async def test_without_redis_the_rest_is_still_told():
         "redis": False,
         "worker": False,
         "celery": False,
+        "bulk": False,
         "small/1": False,
     }
 

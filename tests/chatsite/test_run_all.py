@@ -74,7 +74,7 @@ def _first_and_second_run(tmp_path, fleet):
         assert re.search(r"sign in as admin@localhost with the password \S{12,}", first.read_text())
         status, components = readiness(port)
         assert status == 200
-        assert set(components) == {"database", "redis", "worker", "celery", "small/1"}
+        assert set(components) == {"database", "redis", "worker", "celery", "bulk", "small/1"}
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as page:
             numbers = page.read().decode()
         assert all(f'chat_event_loop_lag_seconds_count{{process="{each}"}}' in numbers for each in ("web", "worker"))

@@ -21,7 +21,7 @@ ANSWER = "Rinse it, then boil it."
 def celery(shared_site, _redis):
     began = time.time()
     process = shared_site.start_celery()
-    wait_until(lambda: _redis.zcount(celery_workers_key(), began, "inf"), 60, "a Celery worker")
+    wait_until(lambda: _redis.zcount(celery_workers_key("celery"), began, "inf"), 60, "a Celery worker")
     yield process
     process.terminate()
     process.wait(30)
