@@ -2,30 +2,36 @@
 
 import csv
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from io import StringIO
 from typing import Any
 from uuid import UUID
-
-from django.http import HttpResponse
 
 from accounts.conversation_titles import titles_of
 from accounts.pricing import exact
 from accounts.usage_periods import Period
 from accounts.usage_reports import GROUPS, Row, all_rows
 
-CSV_TYPE = "text/csv"
+CSV_TYPE = "text/csv; charset=utf-8"
 _COLUMNS = ("in", "cached", "out", "cost", "answers")
-_BEGIN_A_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+_BEGIN_A_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\t", "\r", "\n")
+"""Spreadsheets also read the wide signs that Japanese is written with."""
 
 
-def usage_table(user_id: UUID, period: Period, group_by: str) -> HttpResponse:
-    """Return every row as a file to keep."""
+@dataclass(frozen=True, slots=True)
+class UsageTable:
+    """A table, and what its file is called."""
+
+    file_name: str
+    text: str
+
+
+def usage_table(user_id: UUID, period: Period, group_by: str) -> UsageTable:
+    """Return every row as a table."""
     rows = all_rows(user_id, period, group_by)
     titles = titles_of(user_id, [row.key for row in rows if row.key]) if group_by == "conversation" else None
     name = f"usage-by-{group_by}-{period.first}-{period.last}.csv"
-    headers = {"Content-Disposition": f'attachment; filename="{name}"', "X-Content-Type-Options": "nosniff"}
-    table = _as_csv(GROUPS[group_by], rows, titles)
-    return HttpResponse(table, content_type=f"{CSV_TYPE}; charset=utf-8", headers=headers)
+    return UsageTable(name, _as_csv(GROUPS[group_by], rows, titles))
 
 
 def _as_csv(key_name: str, rows: Iterable[Row[Any]], titles: Mapping[UUID, str] | None = None) -> str:

@@ -13,9 +13,10 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts.billing.papers import invoice_paper
+from accounts.billing.pdf import PDF_TYPE, print_paper
 from accounts.exceptions import NotFound
 from accounts.models import CreditNote, Invoice, InvoiceLine, User
-from accounts.views.billing import pdf_answer
+from foundation.file_answers import file_to_read
 from foundation.pages import PAGE_PARAMETERS, limit_of, newest_first
 
 
@@ -91,13 +92,11 @@ class InvoicePDFView(APIView):
 
     scope = "account"
 
-    @extend_schema(
-        operation_id="get_invoice_pdf", tags=["Account"], responses={(200, "application/pdf"): OpenApiTypes.BINARY}
-    )
+    @extend_schema(operation_id="get_invoice_pdf", tags=["Account"], responses={(200, PDF_TYPE): OpenApiTypes.BINARY})
     def get(self, request: Request, invoice_id: UUID) -> HttpResponse:
         """Return the invoice as a PDF: as it was issued, the same bytes each time."""
-        invoice = _invoice_of(request, invoice_id)
-        return pdf_answer(invoice_paper(invoice), f"invoice-{invoice.number}.pdf")
+        paper = invoice_paper(_invoice_of(request, invoice_id))
+        return file_to_read(print_paper(paper), name=paper.file_name, content_type=PDF_TYPE)
 
 
 def _invoice_of(request: Request, invoice_id: UUID) -> Invoice:

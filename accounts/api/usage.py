@@ -18,8 +18,10 @@ from accounts.time_zones import zone_named
 from accounts.usage_csv import CSV_TYPE, usage_table
 from accounts.usage_periods import Period
 from accounts.usage_reports import GROUPS, Row, Sums
+from foundation.file_answers import file_to_keep
 from foundation.pages import Cursor, Page, page_of
 
+_CSV_MEDIA = "text/csv"
 _CSV = OpenApiResponse({"type": "string"}, description="With `format=csv` or `Accept: text/csv`: all rows as a table.")
 
 
@@ -32,7 +34,7 @@ class UsageView(APIView):
         operation_id="list_usage",
         tags=["Account"],
         parameters=[UsageQuerySerializer],
-        responses={(200, "application/json"): UsagePageSerializer, (200, CSV_TYPE): _CSV},
+        responses={(200, "application/json"): UsagePageSerializer, (200, _CSV_MEDIA): _CSV},
     )
     def get(self, request: Request) -> HttpResponseBase:
         """List the tokens and their cost, by day, model or conversation; also what was used a moment ago."""
@@ -43,14 +45,15 @@ class UsageView(APIView):
         asked = query.validated_data
         period = Period.between(asked.get("from"), asked.get("to"), zone_named(asked["time_zone"]))
         if _wants_csv(request, asked):
-            return usage_table(user.pk, period, asked["group_by"])
+            made = usage_table(user.pk, period, asked["group_by"])
+            return file_to_keep(made.text, name=made.file_name, content_type=CSV_TYPE)
         return Response(_page(user.pk, period, asked))
 
 
 def _wants_csv(request: Request, asked: dict[str, Any]) -> bool:
     if "format" in asked:
         return bool(asked["format"] == "csv")
-    return request._request.get_preferred_type(["application/json", CSV_TYPE]) == CSV_TYPE
+    return request._request.get_preferred_type(["application/json", _CSV_MEDIA]) == _CSV_MEDIA
 
 
 def _page(user_id: UUID, period: Period, asked: dict[str, Any]) -> dict[str, Any]:

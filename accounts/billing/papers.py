@@ -15,6 +15,7 @@ class Paper:
     """An invoice or a credit note, as it is printed."""
 
     title: str
+    file_name: str
     issuer: tuple[str, ...]
     customer: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
@@ -29,6 +30,7 @@ def invoice_paper(invoice: Invoice) -> Paper:
     last_day = invoice.period_end - timedelta(microseconds=1)
     return Paper(
         title=f"Invoice {invoice.number}",
+        file_name=f"invoice-{invoice.number}.pdf",
         issuer=_issuer_of(invoice),
         customer=_customer_of(invoice),
         facts=(
@@ -47,6 +49,7 @@ def credit_note_paper(note: CreditNote) -> Paper:
     """Return what a credit note says."""
     return Paper(
         title=f"Credit note {note.number}",
+        file_name=f"credit-note-{note.number}.pdf",
         issuer=_issuer_of(note.invoice),
         customer=_customer_of(note.invoice),
         facts=(("Issued", _day(note.created_at)), ("For invoice", note.invoice.number)),

@@ -23,6 +23,7 @@ _FONTS = {
     "Noto Sans CJK": Path(str(files("noto_cjk_sans_jp_regular"))) / "NotoSansCJKjp-Regular.otf",
 }
 """Latin, Greek, Cyrillic; Arabic; Chinese, Japanese, Korean: the first that has a character prints it."""
+PDF_TYPE = "application/pdf"
 _MAIN = "Noto Sans"
 _WIDTH_MM = 170
 _AMOUNT_MM = 40

@@ -14,11 +14,12 @@ from accounts.billing.forms import ChosenPlanForm
 from accounts.billing.invoices import left_of
 from accounts.billing.months import Month
 from accounts.billing.papers import Paper, credit_note_paper, invoice_paper
-from accounts.billing.pdf import print_paper
+from accounts.billing.pdf import PDF_TYPE, print_paper
 from accounts.exceptions import InvalidRequest
 from accounts.models import CreditNote, Invoice
 from accounts.stripe.client import is_configured
 from accounts.views.access import SignedInRequest, signed_in
+from foundation.file_answers import file_to_read
 from foundation.ids import new_id
 
 
@@ -91,7 +92,7 @@ def invoice(request: SignedInRequest, invoice_id: UUID) -> HttpResponse:
 def invoice_pdf(request: SignedInRequest, invoice_id: UUID) -> HttpResponse:
     """Give an invoice as a PDF."""
     found = get_object_or_404(Invoice, pk=invoice_id, user=request.user)
-    return pdf_answer(invoice_paper(found), f"invoice-{found.number}.pdf")
+    return _printed(invoice_paper(found))
 
 
 @require_safe
@@ -100,13 +101,11 @@ def credit_note_pdf(request: SignedInRequest, credit_note_id: UUID) -> HttpRespo
     """Give a credit note as a PDF."""
     notes = CreditNote.objects.select_related("invoice")
     found = get_object_or_404(notes, pk=credit_note_id, invoice__user=request.user)
-    return pdf_answer(credit_note_paper(found), f"credit-note-{found.number}.pdf")
+    return _printed(credit_note_paper(found))
 
 
-def pdf_answer(paper: Paper, name: str) -> HttpResponse:
-    """Return the paper as a PDF of that name."""
-    headers = {"Content-Disposition": f'inline; filename="{name}"'}
-    return HttpResponse(print_paper(paper), content_type="application/pdf", headers=headers)
+def _printed(paper: Paper) -> HttpResponse:
+    return file_to_read(print_paper(paper), name=paper.file_name, content_type=PDF_TYPE)
 
 
 def _back(request: SignedInRequest, *, done: str = "", refused: str = "") -> HttpResponse:

@@ -16,11 +16,12 @@ from accounts.exceptions import InvalidRequest
 from accounts.limits_told import told_limits
 from accounts.models import User
 from accounts.time_zones import choose_time_zone, suggest_time_zone, time_zone_names, zone_of
-from accounts.usage_csv import usage_table
+from accounts.usage_csv import CSV_TYPE, usage_table
 from accounts.usage_periods import Period
 from accounts.usage_reports import GROUPS, Row, Sums
 from accounts.views.access import SignedInRequest, signed_in
 from accounts.views.usage_charts import day_chart, shares
+from foundation.file_answers import file_to_keep
 
 _MOST_CONVERSATIONS = 10
 _RANGES = ((7, "7 days"), (30, "30 days"), (90, "90 days"), (365, "12 months"))
@@ -44,7 +45,8 @@ def table(request: SignedInRequest) -> HttpResponse:
         raise refused
     if group_by not in GROUPS:
         raise InvalidRequest(f"Usage can be grouped by {', '.join(GROUPS)}.", param="group_by")
-    return usage_table(request.user.pk, period, group_by)
+    made = usage_table(request.user.pk, period, group_by)
+    return file_to_keep(made.text, name=made.file_name, content_type=CSV_TYPE)
 
 
 @require_safe

@@ -25,6 +25,7 @@ NAMES = {
 def paper(name="Alice", *, lines=1, at_=None) -> Paper:
     return Paper(
         title="Invoice 2026-000001",
+        file_name="invoice-2026-000001.pdf",
         issuer=("Example Ltd", "1 High Street", "VAT 123"),
         customer=(name, "alice@example.org"),
         facts=(("Issued", "1 December 2026"), ("Due", "15 December 2026")),

@@ -211,7 +211,7 @@ def test_the_table_of_conversations_has_all_of_them(usage, user):
     assert len(usage(group_by="conversation", format="csv").content.splitlines()) == 121
 
 
-@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1"])
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\uff1d1+1", "\uff20SUM(A1)"])
 def test_no_cell_of_the_table_is_a_formula(usage, user, name):
     make_record(user, NOON, model=name)
     [_, [cell, *_]] = csv.reader(io.StringIO(usage(group_by="model", format="csv").content.decode(), newline=""))
