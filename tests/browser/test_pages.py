@@ -67,6 +67,16 @@ async def test_axe_finds_nothing_on_the_plain_pages(site, browser, path):
     await context.close()
 
 
+async def test_what_is_hidden_is_not_seen(site, browser):
+    context = await browser.new_context()
+    page = await context.new_page()
+    await page.goto(site.url + "/accounts/login/")
+    hidden = page.locator("main [hidden]")
+    assert await hidden.count()
+    assert not any([await each.is_visible() for each in await hidden.all()])
+    await context.close()
+
+
 async def test_axe_finds_nothing_where_there_is_nothing(person_at):
     person = await person_at(bypass_csp=True)
     page = await person.context.new_page()
