@@ -3,23 +3,20 @@
 from uuid import UUID
 
 import structlog
-from celery import current_app
 from django.contrib.auth.hashers import make_password
 from django.db import transaction
 from django.utils import timezone
-from kombu.exceptions import OperationalError
 
 from accounts.erasure import progress, receipts, sessions
 from accounts.models import APIKey, Erasure, User
 from accounts.signals import account_closed
 from accounts.signing_out import sign_out_everywhere
+from foundation.background import send_after_commit
 from foundation.ids import new_id
-from foundation.redis import REDIS_UNREACHABLE
 
 log = structlog.get_logger(__name__)
 
 _BEGIN = "accounts.tasks.work_on_erasure"
-_ONCE_MORE = {"max_retries": 1, "interval_start": 0, "interval_step": 0, "interval_max": 0}
 
 
 @transaction.atomic
@@ -39,7 +36,7 @@ def request_erasure(user_id: UUID) -> Erasure:
     if ended := sign_out_everywhere(user):
         progress.note(erasure, sessions.NAME, ended)
     transaction.on_commit(lambda: account_closed.send_robust(sender=User, user_id=user_id), robust=True)
-    transaction.on_commit(lambda: _begin(identifier), robust=True)
+    send_after_commit(_BEGIN, identifier)
     log.info("account_closed", erasure_id=str(identifier))
     return erasure
 
@@ -52,11 +49,3 @@ def _close(user: User) -> None:
     )
     user.groups.clear()
     user.user_permissions.clear()
-
-
-def _begin(erasure_id: UUID) -> None:
-    try:
-        # By name: the tasks import this module.
-        current_app.send_task(_BEGIN, args=[str(erasure_id)], retry_policy=_ONCE_MORE)
-    except (OperationalError, *REDIS_UNREACHABLE) as error:
-        log.warning("task_not_sent", task=_BEGIN, error=type(error).__name__)

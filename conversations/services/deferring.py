@@ -9,9 +9,8 @@ from uuid import UUID
 
 import structlog
 from celery import Celery, current_app
-from kombu.exceptions import OperationalError
 
-from foundation.redis import REDIS_UNREACHABLE
+from foundation.background import send_task
 
 log = structlog.get_logger(__name__)
 
@@ -21,8 +20,6 @@ SETTLE = "conversations.tasks.settle_errand"
 _MOST_WAITING = 1000
 _REST_SECONDS = 10.0
 """How long a broker that was away is not tried again: each try takes seconds."""
-_ONCE_MORE = {"max_retries": 1, "interval_start": 0, "interval_step": 0, "interval_max": 0}
-"""A connection that was kept may have been broken off meanwhile."""
 _GOODBYE_SECONDS = 2.0
 
 type _Task = tuple[str, UUID]
@@ -67,9 +64,5 @@ class Deferring:
                 self._send(*task)
 
     def _send(self, name: str, identifier: UUID) -> None:
-        try:
-            # By name: the tasks import the services, so that these cannot import them.
-            self._app.send_task(name, args=[str(identifier)], retry_policy=_ONCE_MORE)
-        except (OperationalError, *REDIS_UNREACHABLE) as error:
-            log.warning("task_not_sent", task=name, error=type(error).__name__)
+        if not send_task(name, identifier, app=self._app):
             self._rests_until = time.monotonic() + _REST_SECONDS

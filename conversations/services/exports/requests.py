@@ -10,8 +10,9 @@ from conversations.exceptions import NotFound
 from conversations.models import Export
 from conversations.models.transfer import TransferStatus
 from conversations.services.transfers import files
-from conversations.services.transfers.sending import WRITE_EXPORT, send_after_commit
+from foundation.background import send_after_commit
 
+_WRITE = "conversations.tasks.write_export"
 _MOST_SHOWN = 30
 
 
@@ -20,7 +21,7 @@ def request(user: User) -> Export:
     try:
         with transaction.atomic():
             export = Export.objects.create(user=user)
-            send_after_commit(WRITE_EXPORT, export.pk)
+            send_after_commit(_WRITE, export.pk)
     except IntegrityError:
         return _under_way(user) or request(user)
     return export

@@ -14,8 +14,9 @@ from conversations.models import Import
 from conversations.models.transfer import TransferStatus
 from conversations.services.preferences import locked
 from conversations.services.transfers import files
-from conversations.services.transfers.sending import READ_IMPORT, send_after_commit
+from foundation.background import send_after_commit
 
+_READ = "conversations.tasks.read_import"
 _MOST_UNDER_WAY = 3
 _MOST_SHOWN = 30
 _UNDER_WAY = (TransferStatus.QUEUED, TransferStatus.RUNNING)
@@ -77,7 +78,7 @@ def _new_import(user: User, name: str, digest: bytes) -> Import:
     if under_way.count() >= _MOST_UNDER_WAY:
         raise TransferInProgress(f"{_MOST_UNDER_WAY} of your files are being imported; wait until one of them is.")
     bringing = Import.objects.create(user=user, file=name, digest=digest)
-    send_after_commit(READ_IMPORT, bringing.pk)
+    send_after_commit(_READ, bringing.pk)
     return bringing
 
 
