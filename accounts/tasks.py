@@ -9,7 +9,7 @@ from django.contrib.sessions.models import Session
 from django.db.models import Max
 from django.utils import timezone
 
-from accounts import key_use, rollups, sanctions
+from accounts import invitations, key_use, rollups, sanctions
 from accounts.billing import closing, invoices, mails, subscriptions
 from accounts.erasure import receipts, work
 from accounts.erasure.stores import NotYet
@@ -35,6 +35,19 @@ def clear_expired_sessions() -> None:
 def end_due_suspensions() -> None:
     """Let in again whose suspension has come to its end."""
     sanctions.end_due(timezone.now())
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def mail_invitation(invitation_id: str) -> None:
+    """Send an invitation's link."""
+    invitations.mail(UUID(invitation_id))
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def mail_owed_invitations() -> None:
+    """Send the links that could not be sent, or were forgotten, before."""
+    for invitation_id in invitations.owed_mails():
+        mail_invitation.delay(str(invitation_id))
 
 
 @shared_task  # type: ignore[untyped-decorator]

@@ -1,4 +1,4 @@
-"""Invitations in the admin: made, with the link shown once, and revoked."""
+"""Invitations in the admin: made, sent by mail, with the link shown once, and revoked."""
 
 from typing import Any
 
@@ -25,9 +25,9 @@ class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
 
 @admin.register(Invitation)
 class InvitationAdmin(AuditedAdmin):
-    """The link is shown to whoever makes it, once, and kept nowhere."""
+    """The link is sent to the address, and shown once to whoever makes it; it is kept nowhere."""
 
-    list_display = ("email", "tier", "invited_by", "created_at", "expires_at", "accepted_at")
+    list_display = ("email", "tier", "invited_by", "created_at", "mailed_at", "expires_at", "accepted_at")
     list_select_related = ("tier", "invited_by")
     search_fields = ("email",)
     actions = ("revoke",)
@@ -36,8 +36,7 @@ class InvitationAdmin(AuditedAdmin):
         return super().get_form(request, obj, change, **{"form": InvitationForm, **kwargs})
 
     def get_fields(self, request: HttpRequest, obj: Invitation | None = None) -> tuple[str, ...]:
-        shown = ("email", "tier", "invited_by", "created_at", "expires_at", "accepted_at")
-        return ("email", "tier", "days") if obj is None else shown
+        return ("email", "tier", "days") if obj is None else self.list_display
 
     def has_change_permission(self, request: HttpRequest, obj: Invitation | None = None) -> bool:
         return False
@@ -52,9 +51,12 @@ class InvitationAdmin(AuditedAdmin):
         """Make the invitation, of which `obj` is only the draft."""
         assert isinstance(request.user, User)
         chosen = form.cleaned_data
-        made, link = invitations.invite(chosen["email"], tier=chosen["tier"], by=request.user, days=chosen["days"])
+        made, link = invitations.invite(
+            chosen["email"], tier=chosen["tier"], by=request.user, days=chosen["days"], by_mail=True
+        )
         obj.pk, obj.digest, obj.expires_at = made.pk, made.digest, made.expires_at
-        self.message_user(request, f"Give them this link; it is shown only now: {link}", messages.WARNING)
+        told = f"It is on its way to {made.email}. This is its link as well, which is shown only now: {link}"
+        self.message_user(request, told, messages.WARNING)
 
     @asks_why("Revoke", permissions=["revoke"])
     def revoke(self, request: HttpRequest, rows: QuerySet[Invitation], asked: dict[str, Any]) -> None:

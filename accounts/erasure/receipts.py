@@ -1,6 +1,5 @@
 """The receipt of an erasure: its secret, its link, its mail, and what it says. It says nothing of the person."""
 
-import base64
 import hashlib
 import hmac
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts.derived_secrets import derived_secret
 from accounts.erasure.kept import KEPT, Kept
 from accounts.models import Erasure, User
 
@@ -51,7 +51,7 @@ def receipt_of(erasure: Erasure) -> Receipt:
 def link(erasure: Erasure) -> str:
     """Return the receipt's address with its secret, the same whenever it is asked for."""
     path = reverse("erasure_receipt", args=[erasure.pk])
-    address: str = urljoin(settings.SITE_URL, f"{path}?{urlencode({'secret': _secret(erasure.pk)})}")
+    address: str = urljoin(settings.SITE_URL, f"{path}?{urlencode({'secret': derived_secret(_PURPOSE, erasure.pk)})}")
     return address
 
 
@@ -65,7 +65,7 @@ def find(erasure_id: UUID, secret: str) -> Erasure | None:
 
 def digest_of_secret(erasure_id: UUID) -> bytes:
     """Return what is stored of an erasure's secret."""
-    return _digest(_secret(erasure_id))
+    return _digest(derived_secret(_PURPOSE, erasure_id))
 
 
 @transaction.atomic
@@ -85,12 +85,6 @@ def delete_outlived() -> int:
     """Delete receipts whose time is over; return how many."""
     before = timezone.now() - timedelta(days=settings.RECEIPT_KEEP_DAYS)
     return Erasure.objects.filter(completed_at__lt=before).delete()[0]
-
-
-def _secret(erasure_id: UUID) -> str:
-    """Return 256 bits that only this site can know: made anew for each mail, so that they are nowhere kept."""
-    digest = hmac.digest(settings.SECRET_KEY.encode(), _PURPOSE + erasure_id.bytes, "sha256")
-    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
 def _digest(secret: str) -> bytes:

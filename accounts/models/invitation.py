@@ -19,6 +19,8 @@ class Invitation(models.Model):
     created_at = models.DateTimeField(default=timezone.now)
     expires_at = models.DateTimeField()
     accepted_at = models.DateTimeField(null=True, blank=True)
+    by_mail = models.BooleanField(default=False, db_default=False, help_text="Whether the link is sent to the address.")
+    mailed_at = models.DateTimeField(null=True, blank=True, help_text="When the link was sent.")
 
     def __str__(self) -> str:
         return self.email
