@@ -5,9 +5,8 @@ from datetime import timedelta
 from decimal import Decimal
 from uuid import UUID
 
-from django.conf import settings
 from django.utils import timezone
-from stripe import InvoiceItem
+from stripe import InvoiceItem, InvoiceLineItem
 
 from accounts.billing import invoices
 from accounts.models import Invoice, StripeCustomer, Subscription
@@ -45,8 +44,9 @@ def note_paid(stripe_invoice_id: str) -> None:
     """Mark as paid the invoices that a paid bill of Stripe's holds. Raise `PaymentProviderUnavailable`."""
     with asking("invoices.line_items.list"):
         lines = stripe_client().v1.invoices.line_items.list(stripe_invoice_id, {"limit": 100})
-        paid = [metadata_of(line).get(_INVOICE_ID) for line in lines.auto_paging_iter()]
-    for invoice in Invoice.objects.filter(pk__in=[each for each in paid if each is not None]):
+        paid = [invoice_id for line in lines.auto_paging_iter() if (invoice_id := _invoice_id_on(line)) is not None]
+    # One that was credited in full after it had been pushed stays so.
+    for invoice in Invoice.objects.filter(pk__in=paid).exclude(status=Invoice.Status.CREDITED):
         invoices.mark_paid(invoice, at=timezone.now())
 
 
@@ -54,6 +54,13 @@ def _is_collected(invoice: Invoice) -> bool:
     subscription = invoice.subscription
     is_live = subscription.status != Subscription.Status.ENDED
     return invoice.status == Invoice.Status.OPEN and is_live and subscription.provider == Subscription.Provider.STRIPE
+
+
+def _invoice_id_on(line: InvoiceLineItem) -> UUID | None:
+    try:
+        return UUID(metadata_of(line).get(_INVOICE_ID, ""))
+    except ValueError:  # none, or not one of ours
+        return None
 
 
 def _item_of(invoice: Invoice, customer: str) -> InvoiceItem | None:
@@ -70,7 +77,7 @@ def _add(invoice: Invoice, customer: str) -> InvoiceItem:
         {
             "customer": customer,
             "amount": _in_cents(invoice.total),
-            "currency": settings.CURRENCY.lower(),
+            "currency": invoice.currency.lower(),
             "description": f"Invoice {invoice.number}",
             "metadata": {_INVOICE_ID: str(invoice.pk)},
         },

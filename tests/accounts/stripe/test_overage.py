@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 from django.utils import timezone
 
-from accounts.billing import subscriptions
+from accounts.billing import invoices, subscriptions
 from accounts.exceptions import PaymentProviderUnavailable
 from accounts.models import Invoice, StripeCustomer, Subscription
 from accounts.stripe import overage, tasks
@@ -53,6 +53,22 @@ def test_an_invoice_is_put_on_stripes_next_bill_once_and_paid_with_it(stripe, cu
         assert tell(event("invoice.paid", bill, event_id=f"evt_{number}")).status_code == 200
     invoice.refresh_from_db()
     assert invoice.status == "paid"
+
+
+def test_an_invoice_is_collected_in_its_own_currency(stripe, invoice, settings):
+    settings.CURRENCY = "USD"
+    overage.push(invoice.pk)
+    assert items(stripe)[0]["currency"] == "eur"
+
+
+def test_a_paid_bill_leaves_what_was_credited_and_what_others_put_on_it(stripe, customer, invoice):
+    overage.push(invoice.pk)
+    invoices.credit(invoice, invoice.total, reason="A mistake.", by=None)
+    (item,) = items(stripe)
+    stripe.make("invoiceitems", **{**item, "id": "ii_other", "metadata": {"invoice_id": "R-17"}})
+    assert tell(event("invoice.paid", stripe.bill(customer))).status_code == 200
+    invoice.refresh_from_db()
+    assert invoice.status == "credited"
 
 
 @pytest.mark.parametrize("forgets", [False, True])
