@@ -1,5 +1,6 @@
 """The one table: domain error → HTTP. Every error of the API has the shape that OpenAI clients parse."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -97,6 +98,12 @@ def error_type(status: int) -> str:
     return families.get(status, "server_error" if status >= 500 else "invalid_request_error")
 
 
+def retry_after(error: DomainError) -> dict[str, str]:
+    """Return the header that says when to come again: whoever waits exactly so many seconds is not too early."""
+    seconds = error.retry_after_seconds
+    return {} if seconds is None else {"Retry-After": str(max(1, math.ceil(seconds)))}
+
+
 def exception_handler(error: Exception, context: dict[str, Any]) -> Response | None:
     """Translate what a REST framework view raised; `None` leaves it to Django's own 500."""
     answer = answer_to(error)
@@ -129,9 +136,7 @@ def answer_to(error: Exception) -> ErrorAnswer | None:  # noqa: PLR0911 — a li
 
 
 def _domain_error(error: DomainError) -> ErrorAnswer:
-    headers = dict(error.headers)
-    if error.retry_after_seconds is not None:
-        headers["Retry-After"] = str(max(1, round(error.retry_after_seconds)))
+    headers = {**error.headers, **retry_after(error)}
     details = error.details
     if details is None and error.code == "invalid_request" and error.param is not None:
         details = {error.param: [error.message]}

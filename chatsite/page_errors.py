@@ -6,7 +6,7 @@ from django.template.loader import render_to_string
 from django.utils.deprecation import MiddlewareMixin
 
 from accounts.limits_told import refusal_told
-from chatsite.errors import STATUS_BY_CODE
+from chatsite.errors import STATUS_BY_CODE, retry_after
 from conversations.exceptions import Overloaded
 from foundation.database import DATABASE_UNREACHABLE
 from foundation.errors import DomainError
@@ -28,10 +28,7 @@ class PageErrors(MiddlewareMixin):
         told = refusal_told(error, getattr(request, "user", None))
         context = {"error": error, "told": told, "text": request.POST.get("content", "")}
         body = render_to_string(_template(request, error), context)
-        response = HttpResponse(body, status=STATUS_BY_CODE[error.code])
-        if error.retry_after_seconds is not None:
-            response["Retry-After"] = str(max(1, round(error.retry_after_seconds)))
-        return response
+        return HttpResponse(body, status=STATUS_BY_CODE[error.code], headers=retry_after(error))
 
 
 def _template(request: HttpRequest, error: DomainError) -> str:

@@ -106,4 +106,5 @@ def _details(
 
 
 def _written(moment: datetime) -> str:
-    return moment.replace(microsecond=0).isoformat().replace("+00:00", "Z")
+    # The whole second after: nobody is to come too early.
+    return (moment + timedelta(seconds=1, microseconds=-1)).replace(microsecond=0).isoformat().replace("+00:00", "Z")
