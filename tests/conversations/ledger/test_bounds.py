@@ -63,7 +63,7 @@ async def is_known(client):
         _, models = await client.call("GET", "/v1/models")
         return models["data"][0]["context_size"] == WINDOW
 
-    await until(is_told, seconds=20)
+    await until(is_told, seconds=60)
     await until(is_read, seconds=20)
 
 
