@@ -529,7 +529,7 @@ PAGE_CSP = SECURE_CSP | {"require-trusted-types-for": ["'script'"], "trusted-typ
 """For the product's own pages. The admin and the API's page bring scripts that know no Trusted Types."""
 if STRIPE_SECRET_KEY:
     # A form of the billing page leads to Stripe's own pages.
-    PAGE_CSP["form-action"] = [CSP.SELF, "https://checkout.stripe.com", "https://billing.stripe.com"]
+    PAGE_CSP["form-action"] = [*SECURE_CSP["form-action"], "https://checkout.stripe.com", "https://billing.stripe.com"]
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
 SESSION_COOKIE_HTTPONLY = True
