@@ -45,8 +45,8 @@ _WITH_A_REPLY = {
     "404": "`not_found`; also for what belongs to somebody else. For an unknown model `details.allowed` has the "
     "names of those that there are.",
     "409": "`generation_in_progress`, or `idempotency_conflict`: the key was used for another request.",
-    "403": "The credential may not do this: `scope_missing`, `csrf_failed`, `account_suspended`; or `model_not_in_tier`: "
-    "`details.allowed` has the names of the models that the tier has.",
+    "403": "The credential may not do this: `scope_missing`, `csrf_failed`, `account_suspended`; or "
+    "`model_not_in_tier`: `details.allowed` has the names of the models that the tier has.",
     "429": "A limit of the tier is reached: `requests_exceeded`, `tokens_exceeded`, `concurrency_exceeded`, "
     "`model_quota_exceeded`. Try again after `Retry-After` seconds; `details` says when the limit resets.",
     "503": "Try again after `Retry-After` seconds: `overloaded`, more is asked than the model servers can answer, and "

@@ -107,7 +107,7 @@ def test_an_app_that_signs_in_is_asked_for_the_second_factor(alice):
     body = {"email": alice.email, "password": PASSWORD}
     asked = client.post("/_allauth/app/v1/auth/login", body, content_type="application/json")
     assert asked.status_code == 401
-    assert [flow for flow in asked.json()["data"]["flows"] if flow["id"] == "mfa_authenticate"][0]["is_pending"]
+    assert next(flow for flow in asked.json()["data"]["flows"] if flow["id"] == "mfa_authenticate")["is_pending"]
     assert "access_token" not in asked.json()["meta"]
     token = {"X-Session-Token": asked.json()["meta"]["session_token"]}
     address = "/_allauth/app/v1/auth/2fa/authenticate"

@@ -155,8 +155,6 @@ def test_the_running_site_does_what_the_schema_says(site, secret_for, alices_ids
     assert len(operations) >= 16
     for operation in operations:
 
-        secret = secret_for(operation.definition.raw["operationId"])
-
         @given(case=operation.as_strategy())
         @settings(
             max_examples=15, deadline=None, derandomize=True, database=None, phases=[Phase.explicit, Phase.generate],
@@ -165,6 +163,7 @@ def test_the_running_site_does_what_the_schema_says(site, secret_for, alices_ids
         def call(case):
             if case.method != "DELETE":
                 case.path_parameters.update((name, alices_ids[name]) for name in case.path_parameters)
+            secret = secret_for(case.operation.definition.raw["operationId"])
             case.call_and_validate(headers={"Authorization": f"Bearer {secret}"}, timeout=20, checks=CHECKS)
 
         call()
