@@ -10,6 +10,7 @@ from django.utils.formats import date_format
 from accounts import quotas
 from accounts.models import User
 from accounts.quotas import Limit
+from accounts.quotas.allowances import length
 from accounts.time_zones import zone_of
 from foundation.errors import DomainError
 
@@ -83,7 +84,7 @@ def refusal_told(error: DomainError, user: object) -> str:
 def _told(limit: Limit, user: User) -> ToldLimit:
     name = _NAMES[limit.name]
     if limit.name == "requests" and limit.window_seconds is not None:
-        name = f"{name} within {_length(limit.window_seconds)}"
+        name = f"{name} within {length(limit.window_seconds)}"
     if limit.model is not None:
         name = f"{name}, with {limit.model}"
     width = round(100 * min(limit.used, limit.limit) / limit.limit, 2) if limit.limit else 100.0
@@ -112,12 +113,3 @@ def _warning(limit: Limit, user: User) -> str:
 def _seconds_until_more(scarce: Iterable[ToldLimit]) -> int | None:
     soonest = min((each.limit.resets_at for each in scarce if each.limit.resets_at is not None), default=None)
     return None if soonest is None else max(1, int((soonest - timezone.now()).total_seconds()) + 1)
-
-
-def _length(seconds: int) -> str:
-    """Return a length of time in its largest whole unit."""
-    for unit, size in (("day", 86400), ("hour", 3600), ("minute", 60)):
-        count, rest = divmod(seconds, size)
-        if count and not rest:
-            return f"{count} {unit}s" if count > 1 else f"one {unit}"
-    return f"{seconds} seconds"

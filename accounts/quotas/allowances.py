@@ -136,6 +136,15 @@ def duration(seconds: float) -> str:
     return f"{minutes}m{whole_seconds}s" if minutes else f"{whole_seconds}s"
 
 
+def length(seconds: int) -> str:
+    """Return a length of time as people say it, in its largest whole unit: `3 hours`, `one day`."""
+    for unit, size in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        count, rest = divmod(seconds, size)
+        if count and not rest:
+            return f"{count} {unit}s" if count > 1 else f"one {unit}"
+    return f"{seconds} seconds"
+
+
 def _headers(what: str, limit: int, remaining: int, resets_in_seconds: float) -> dict[str, str]:
     return {
         f"x-ratelimit-limit-{what}": str(limit),

@@ -13,7 +13,7 @@ from accounts.exceptions import (
     RequestsExceeded,
     TokensExceeded,
 )
-from accounts.quotas.allowances import Allowance, TokenAllowance, duration, rate_limit_headers, requests_of
+from accounts.quotas.allowances import Allowance, TokenAllowance, length, rate_limit_headers, requests_of
 from accounts.quotas.budgets import Today
 from accounts.quotas.counts import Counts, RefusedBy, Wish
 from accounts.quotas.rules import Rules
@@ -57,8 +57,9 @@ def _requests_exceeded(rules: Rules, counts: Counts) -> AccountsError:
     requests = requests_of(rules, counts)
     refusal = RequestsExceeded if rules.is_shared else ModelQuotaExceeded
     whom = "" if rules.is_shared else f" to the model {rules.pool}"
+    messages = "1 message" if requests.limit == 1 else f"{requests.limit:,} messages"
     return refusal(
-        f"You have sent {requests.limit:,} messages{whom} within {duration(requests.window_seconds)}, as many as your"
+        f"You have sent {messages}{whom} within {length(requests.window_seconds)}, as many as your"
         f" tier allows. The next can be sent at {_written(requests.resets_at)}.",
         details=_details("requests", requests.limit, requests.used, requests.resets_at, rules),
         retry_after_seconds=requests.resets_in_seconds,

@@ -14,9 +14,9 @@ _CENT = Decimal("0.01")
 
 @register.filter
 def money(amount: Decimal) -> str:
-    """Show an amount in the site's currency: to the cent, and a small one by its first two digits."""
+    """Show what usage cost, in the site's currency: to the cent, and less than one unit by its first two digits."""
     digits = _CENT if amount == 0 or amount >= 1 else Decimal(1).scaleb(min(-2, amount.adjusted() - 1))
-    return f"{amount.quantize(digits, ROUND_HALF_UP):,f} {settings.CURRENCY}"
+    return f"{settings.CURRENCY} {amount.quantize(digits, ROUND_HALF_UP):,f}"
 
 
 @register.simple_tag

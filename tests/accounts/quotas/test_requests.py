@@ -39,6 +39,7 @@ def test_a_refusal_says_when_to_come_back():
     reserve(user)
     with pytest.raises(RequestsExceeded) as refusal:
         reserve(user)
+    assert refusal.value.message.startswith("You have sent 1 message within 2 hours, as many as your tier allows.")
     assert 7190 < refusal.value.retry_after_seconds <= 7200
     assert refusal.value.headers["x-ratelimit-limit-requests"] == "1"
     assert refusal.value.headers["x-ratelimit-remaining-requests"] == "0"

@@ -45,7 +45,7 @@ def test_it_shows_what_was_used_by_day_model_and_conversation(browser, user):
     make_record(user, NOON, conversation_id=None)
     response = browser.get("/account/usage", MARCH)
     assert f'href="/c/{conversation.pk}" dir="auto">Dinner &lt;for&gt; six</a>' in response.text
-    for sentence in ("4 Mar 2026", "1,220", f"0.50 {settings.CURRENCY}", "A deleted conversation", "Outside of"):
+    for sentence in ("4 Mar 2026", "1,220", f"{settings.CURRENCY} 0.50", "A deleted conversation", "Outside of"):
         assert sentence in words(response)
 
 
@@ -185,7 +185,7 @@ def test_times_are_spoken_in_the_users_zone(zone, at, text):
     [("0", "0.00"), ("12.345", "12.35"), ("1234.5", "1,234.50"), ("0.5", "0.50"), ("0.00123456", "0.0012")],
 )
 def test_amounts_of_money_are_shown_to_the_cent_and_small_ones_by_two_digits(amount, text):
-    assert money(Decimal(amount)) == f"{text} {settings.CURRENCY}"
+    assert money(Decimal(amount)) == f"{settings.CURRENCY} {text}"
 
 
 def test_the_longest_range_has_a_bar_for_each_day(browser, user):

@@ -33,7 +33,7 @@ def test_it_is_told_exactly_and_of_each_turn(client, alice, paid):
 def test_the_page_of_what_the_model_saw_says_it(alice, paid):
     page = signed_in_as(alice).get(f"/g/{paid[1][3].pk}/context").text
     assert "has read 2,400 tokens, of which 400 were known already, and written 60" in page
-    assert f"0.25 {settings.CURRENCY}" in page
+    assert f"{settings.CURRENCY} 0.25" in page
 
 
 def test_a_stranger_is_told_nothing(client, paid):
