@@ -215,7 +215,8 @@ class Answer:
         return Outcome(
             status=status,
             finish_reason=finish_reason,
-            content=self.reply.writer.text,
+            # One that is stopped before it could take over has nothing in the writer yet.
+            content=self.reply.writer.text or self.reply.attempt.checkpointed_text,
             tokens_in=tokens_in,
             tokens_cached=tokens_cached,
             tokens_out=tokens_out,

@@ -30,7 +30,9 @@ WITH live AS (
   UPDATE conversations_generation generation
   SET lease_expires_at = now() + make_interval(secs => %(lease)s), first_token_at = ours.first_token_at
   FROM ours WHERE generation.message_id = ours.message_id
-  RETURNING generation.message_id, generation.cancel_requested_at IS NOT NULL AS is_cancelled
+  RETURNING generation.message_id, generation.cancel_requested_at IS NOT NULL
+    OR EXISTS (SELECT FROM accounts_user owner WHERE owner.id = generation.user_id AND NOT owner.is_active)
+    AS is_cancelled
 ), saved AS (
   UPDATE conversations_message message SET content = live.text
   FROM live JOIN renewed ON renewed.message_id = live.id
@@ -38,7 +40,10 @@ WITH live AS (
 )
 SELECT message_id, is_cancelled FROM renewed
 """
-"""Locks in the order of the ids, as everybody who locks several generations does: none can wait for the other."""
+"""Locks in the order of the ids, as everybody who locks several generations does: none can wait for the other.
+
+A suspended account's answers are stopped here too, should the word of it be lost.
+"""
 
 _FINISH = """
 WITH conversation AS (
@@ -114,7 +119,7 @@ class LiveText:
 def checkpoint(live: Sequence[LiveText]) -> dict[UUID, bool]:
     """Save running texts and renew their leases, all in one statement.
 
-    Return, for each generation that is still this worker's, whether its cancellation was asked for.
+    Return, for each generation that is still this worker's, whether it is to stop.
     """
     parameters = {
         "ids": [each.generation_id for each in live],

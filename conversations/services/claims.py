@@ -36,7 +36,7 @@ WITH RECURSIVE claimed AS (
   WHERE above.context IS NULL AND above.steps < %(most_steps)s
 )
 SELECT claimed.attempt, claimed.user_id, claimed.conversation_id, claimed.model, claimed.options, claimed.notices,
-  claimed.cancel_requested_at IS NOT NULL AS is_cancelled, claimed.is_background,
+  claimed.cancel_requested_at IS NOT NULL OR NOT owner.is_active AS is_cancelled, claimed.is_background,
   claimed.attempt = 1 AND claimed.deadline < now() AS is_overdue, claimed.first_token_at, answer.content AS text_so_far,
   last.id AS last_id, last.parent_id AS tip, last.role, last.content, last.token_counts,
   NOT (conversation.is_title_chosen OR conversation.temporary OR EXISTS (
@@ -52,13 +52,15 @@ SELECT claimed.attempt, claimed.user_id, claimed.conversation_id, claimed.model,
        AND (memory.expires_at IS NULL OR memory.expires_at > now())
        AND NOT conversation.temporary AND COALESCE(preference.uses_memories, true)
      ORDER BY memory.id DESC LIMIT COALESCE(
-       (SELECT tier.most_memories FROM accounts_user owner JOIN accounts_tier tier ON tier.name = owner.tier_id
-        WHERE owner.id = claimed.user_id), %(most_memories)s)) newest) AS memories
+       (SELECT tier.most_memories FROM accounts_tier tier WHERE tier.name = owner.tier_id), %(most_memories)s)
+   ) newest) AS memories
 FROM claimed JOIN conversations_message answer ON answer.id = claimed.message_id
+JOIN accounts_user owner ON owner.id = claimed.user_id
 JOIN conversations_conversation conversation ON conversation.id = claimed.conversation_id
 LEFT JOIN conversations_message last ON last.id = answer.parent_id AND last.conversation_id = answer.conversation_id
 LEFT JOIN conversations_preference preference ON preference.user_id = claimed.user_id
 """
+"""What a suspended account asked for is stopped here: it may have been let in while the account was being suspended."""
 
 
 def claim(generation_id: UUID) -> Attempt | None:

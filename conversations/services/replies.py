@@ -119,12 +119,12 @@ class ReplyWriter:
     async def _write(self, reply: LiveReply, answer: Answer) -> Outcome:
         """Write the answer. What goes wrong becomes an outcome too; only a stop passes through, as `Stopped`."""
         attempt = reply.attempt
-        if attempt.is_cancelled:
-            reply.cancellation.request(Why.CANCELLED)
         try:
             async with reply.cancellation:
                 if attempt.number > 1:
                     await self._take_over(reply, answer)
+                if attempt.is_cancelled:
+                    raise Stopped(Why.CANCELLED)
                 if attempt.is_overdue:
                     return answer.failed("no_capacity", "No model server was free in time. Try again.")
                 if attempt.number > attempts.MOST_ATTEMPTS:

@@ -157,3 +157,15 @@ async def test_those_who_wait_for_an_end_keep_no_database_connection_from_others
     assert [status for status, _ in listed] == [200] * 8
     assert [status for status, _ in cancelled] == [204] * 24
     assert waiting > 8
+
+
+async def test_stopping_one_whose_worker_was_killed_keeps_what_readers_have_seen(alice, site):
+    conversation_id = await alice.conversation()
+    async with alice.sending(conversation_id, '@twin {"tokens": 2000, "token_ms": 5}\nGo', background=True) as stream:
+        events = await stream.until("token", 20)
+        await asyncio.to_thread(site.kill_worker)
+        await cancel(alice, events[0].data["generation_id"])
+        site.start_worker()
+        events += await stream.rest()
+    assert len(text_of(events)) > 20
+    await assert_stored_is_what_was_shown(events)

@@ -12,10 +12,11 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 
 from accounts import api_keys
-from accounts.models import APIKey, User
+from accounts.models import APIKey, UsageRecord, User
 from conversations.models import Generation, Message
 from tests.accounts.factories import PASSWORD, make_key, make_user
 from tests.api_client import ApiClient
+from tests.conversations.ledger.books import assert_books_balance
 from tests.own_processes import wait_until
 
 WITHIN_SECONDS = 5
@@ -42,6 +43,11 @@ def expire_untold():
 
 def suspend_untold():
     User.objects.update(is_active=False)
+
+
+def close_untold():
+    User.objects.update(is_active=False, password=make_password(None))
+    APIKey.objects.update(revoked_at=timezone.now())
 
 
 def demote_untold():
@@ -76,7 +82,7 @@ async def test_a_stream_ends_with_the_reason_and_without_done(staff, end, code):
         async with asyncio.timeout(WITHIN_SECONDS):
             rest = await stream.rest()
     last = rest[-1]
-    if end is suspend and last.type == "done":  # its answer is stopped as well, and may end first
+    if end in (suspend, suspend_untold) and last.type == "done":  # its answer is stopped as well, and may end first
         assert last.data["finish_reason"] == "cancelled"
         return
     assert (last.type, last.data["code"], last.data["retryable"]) == ("error", code, False)
@@ -126,13 +132,35 @@ async def test_nothing_of_a_suspended_account_is_answered_any_more(alice, site):
     assert (await Generation.objects.aget(pk=generation_id)).status == "cancelled"
 
 
-async def test_the_answers_of_a_suspended_account_stop(alice):
-    async with alice.sending(await alice.conversation(), LONG) as stream:
+@pytest.mark.parametrize("lock_out", [suspend_untold, close_untold])
+async def test_what_was_let_in_just_before_its_account_was_locked_is_not_answered_and_costs_nothing(
+    alice, site, lock_out
+):
+    site.stop_workers()
+    try:
+        async with alice.sending(await alice.conversation(), "Wait", background=True) as stream:
+            generation_id = (await stream.next()).data["generation_id"]
+            await sync_to_async(lock_out)()
+    finally:
+        site.start_worker()
+    await sync_to_async(wait_until)(_has_ended(generation_id), 40, "the end")
+    generation = await Generation.objects.select_related("message").aget(pk=generation_id)
+    assert (generation.status, generation.message.status, generation.message.content) == ("cancelled", "cancelled", "")
+    record = await UsageRecord.objects.aget(pk=generation_id)
+    assert (record.tokens_in, record.tokens_out) == (0, 0)
+    assert (await sync_to_async(site.twin.report)())["requests"] == [], "no model server was asked"
+    await sync_to_async(assert_books_balance)()
+
+
+@pytest.mark.parametrize("end", [suspend, suspend_untold])
+async def test_the_answers_of_a_suspended_account_stop(alice, end):
+    async with alice.sending(await alice.conversation(), LONG, background=True) as stream:
         generation_id = (await stream.until("token", 3))[0].data["generation_id"]
-        await sync_to_async(suspend)()
+        await sync_to_async(end)()
         await stream.rest()
-    is_stopped = partial(Generation.objects.filter(pk=generation_id, status="cancelled").exists)
-    await sync_to_async(wait_until)(is_stopped, WITHIN_SECONDS, "the stopping")
+    await sync_to_async(wait_until)(_has_ended(generation_id), WITHIN_SECONDS, "the stopping")
+    assert (await Generation.objects.aget(pk=generation_id)).status == "cancelled"
+    await sync_to_async(assert_books_balance)()
 
 
 async def test_a_caller_who_waits_for_the_whole_answer_is_refused(alice):
@@ -177,6 +205,10 @@ async def test_a_sign_in_that_ends_ends_its_stream(site, http, end):
         async with asyncio.timeout(WITHIN_SECONDS):
             rest = await stream.rest()
     assert rest[-1].data["code"] == "not_authenticated"
+
+
+def _has_ended(generation_id):
+    return partial(Generation.objects.filter(pk=generation_id).exclude(status__in=Message.UNDER_WAY).exists)
 
 
 def _signing_in_user():
