@@ -9,6 +9,7 @@ from allauth.core import context
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.core.internal.httpkit import is_headless_request
 from allauth.headless.internal.restkit.response import APIResponse
+from django.contrib.auth.hashers import make_password
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
@@ -17,6 +18,10 @@ from django.shortcuts import render
 from accounts import sanctions, sign_up_rules
 from accounts.models import User
 from accounts.time_zones import zone_of
+
+_TOO_OFTEN = ("too_many_login_attempts", "rate_limited")
+_RESETS = ("account_reset_password", "request_password_reset")
+_NO_PASSWORD = "nobody's"  # noqa: S105
 
 
 class EmailBackend(AuthenticationBackend):  # type: ignore[misc]
@@ -30,12 +35,10 @@ class EmailBackend(AuthenticationBackend):  # type: ignore[misc]
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     """An account has one address, which is its login; no other account has it."""
 
-    def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
-        try:
-            super().pre_authenticate(request, **credentials)
-        except ValidationError:
-            request.failed_too_often = True  # type: ignore[attr-defined]  # `chatsite.sign_in_limits` reads it
-            raise
+    def validation_error(self, code: str, *args: Any) -> ValidationError:
+        if code in _TOO_OFTEN:
+            context.request.failed_too_often = True  # `chatsite.sign_in_limits` reads it
+        return super().validation_error(code, *args)
 
     def respond_user_inactive(self, request: HttpRequest, user: User) -> HttpResponse:
         """Say why an account is suspended, and until when: to whoever has shown that it is theirs, and only here."""
@@ -50,8 +53,17 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         return sign_up_rules.is_open_to(request)
 
+    def respond_email_verification_sent(self, request: HttpRequest, user: User | None) -> HttpResponse:
+        if user is None:
+            # The address has an account already. Who measures is not to miss what a new password's hash would cost.
+            make_password(_NO_PASSWORD)
+        return super().respond_email_verification_sent(request, user)
+
     def clean_email(self, email: str) -> str:
         user = context.request.user
+        if context.request.resolver_match.url_name in _RESETS:
+            # Who may sign up says nothing of who has an account.
+            return str(super().clean_email(email))
         if not user.is_authenticated:
             sign_up_rules.check_new_address(context.request, email)
             return str(super().clean_email(email))
