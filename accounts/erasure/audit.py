@@ -7,7 +7,8 @@ from django.contrib.admin.models import LogEntry
 from django.db.models import Q, TextField
 from django.db.models.functions import Cast
 
-from accounts.models import AuditLog, User
+from accounts.erasure.naming import naming
+from accounts.models import AuditLog
 
 NOBODY = ""
 REASON = "Erased with the account."
@@ -23,14 +24,12 @@ def anonymise(subject_ids: Iterable[object]) -> int:
 
 def erase_from_logs(user_id: UUID) -> dict[str, int]:
     """Do so with whatever names the account or its address, and delete the admin pages' own lines about it."""
-    names = [str(user_id), *User.objects.filter(pk=user_id).values_list("email", flat=True)]
-    in_audit, in_admin = Q(), Q(user=user_id)
-    for name in names:
-        in_audit |= Q(subject_id=name) | Q(reason__icontains=name) | Q(changes_text__icontains=name)
-        in_admin |= Q(object_id=name) | Q(object_repr__icontains=name) | Q(change_message__icontains=name)
+    name = naming(user_id)
+    in_audit = Q(subject_id__iregex=name) | Q(reason__iregex=name) | Q(changes_text__iregex=name)
+    in_admin = Q(object_id__iregex=name) | Q(object_repr__iregex=name) | Q(change_message__iregex=name)
     return {
         "entries of the audit log made anonymous": _anonymise(in_audit),
-        "lines of the admin pages": LogEntry.objects.filter(in_admin).delete()[0],
+        "lines of the admin pages": LogEntry.objects.filter(Q(user=user_id) | in_admin).delete()[0],
     }
 
 

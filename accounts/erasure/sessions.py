@@ -1,10 +1,11 @@
 """Sessions of an account that is erased, with the tokens of apps that depend on them."""
 
+import re
 from uuid import UUID
 
 from django.contrib.sessions.models import Session
 
-from accounts.models import User
+from accounts.erasure.naming import naming
 
 NAME = "sessions"
 
@@ -14,11 +15,10 @@ def end_all(user_id: UUID) -> int:
 
     Each is read for it: nothing else tells of a session that was not completed.
     """
-    email = User.objects.filter(pk=user_id).values_list("email", flat=True).first()
-    names = [str(user_id), *([email] if email else [])]
+    name = re.compile(naming(user_id), re.IGNORECASE)
     found = [
         session.session_key
         for session in Session.objects.iterator(chunk_size=1000)
-        if any(name in str(session.get_decoded()) for name in names)
+        if name.search(str(session.get_decoded()))
     ]
     return Session.objects.filter(session_key__in=found).delete()[0]

@@ -1,12 +1,15 @@
 """Of an erased account nothing is left in any table of the database, and of nobody else's anything is gone."""
 
 import pytest
+from django.test import Client
 
+from accounts import audit
 from accounts.erasure.closing import request_erasure
 from accounts.erasure.work import ACCOUNT
 from accounts.models import AuditLog, CreditNote, Erasure, Invoice, Subscription, User
 from tests.accounts.erasure.everything import fill, models_of_accounts, rows_with
 from tests.accounts.erasure.steps import erase_from_every_store, erase_wholly
+from tests.accounts.factories import PASSWORD, make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -43,6 +46,34 @@ def test_another_account_is_untouched_to_the_row():
     before = {**rows_with(NEIGHBOUR), "by id": rows_with(str(neighbour.pk))}
     erase_wholly(request_erasure(user.pk).pk)
     assert {**rows_with(NEIGHBOUR), "by id": rows_with(str(neighbour.pk))} == before
+
+
+def test_an_account_whose_address_contains_the_erased_one_stays_signed_in_and_in_the_log():
+    user = make_user("ob@example.com")
+    for number, address in enumerate(
+        ["bob@example.com", "x.ob@example.com", "ob@example.com.au", "ob@example.community"]
+    ):
+        other = make_user(address, password=PASSWORD)
+        reason = f"{address} has asked for it: {number}"
+        acts = [audit.keep_of_user("warned", other.pk, reason=reason, by=None)]
+        acts.append(audit.keep_of_user("warned", other.pk, reason="", by=None, changes={"email": {"after": address}}))
+        browser = Client()
+        browser.post("/accounts/login/", {"login": address, "password": PASSWORD})
+        erase_wholly(request_erasure(user.pk).pk)
+        assert browser.get("/account/usage").status_code == 200, address
+        assert AuditLog.objects.filter(pk__in=[act.pk for act in acts], subject_id=other.pk).count() == 2, address
+        user = make_user("ob@example.com")
+
+
+@pytest.mark.parametrize(
+    "text", ["Ob@example.com.", "<ob@example.com>", "mail ob@example.com, please", "email='ob@example.com'"]
+)
+def test_whatever_is_around_its_address_an_erased_account_is_named_no_more(text):
+    user = make_user("ob@example.com")
+    act = audit.keep_of_user("warned", make_user().pk, reason=text, by=None, changes={"email": {"after": text}})
+    erase_wholly(request_erasure(user.pk).pk)
+    act.refresh_from_db()
+    assert "example" not in f"{act.reason}{act.changes}"
 
 
 def test_what_the_law_keeps_is_there_and_names_nobody():
