@@ -71,6 +71,8 @@ SELECT count(*) FROM ended
 """Locks the conversation first, as whoever deletes it does: in another order the two could lock each other out."""
 
 
+_IS_DELETED = "SELECT NOT EXISTS (SELECT FROM conversations_generation WHERE message_id = %(generation_id)s)"
+
 _SETTLE_DELETED = """
 WITH ended AS (
   SELECT generation_id, user_id, %(conversation_id)s::uuid AS conversation_id, model FROM accounts_tokenreservation
@@ -78,7 +80,7 @@ WITH ended AS (
     AND NOT EXISTS (SELECT FROM conversations_generation WHERE message_id = %(generation_id)s)
   FOR UPDATE
 ), SETTLE_ENDED
-SELECT count(*) FROM ended
+SELECT count(*) FROM settled
 """.replace("SETTLE_ENDED", usage.SETTLE_ENDED)
 """What was decoded is paid, also where nobody wants to read it any more."""
 
@@ -134,11 +136,28 @@ def checkpoint(live: Sequence[LiveText]) -> dict[UUID, bool]:
 
 
 def finish(attempt: Attempt, outcome: Outcome) -> bool:
-    """End a generation: answer, reason, token counts and usage in one statement. Say whether it was ours to end.
+    """End a generation: answer, reason, token counts and usage in one statement. Say whether it was ours to end."""
+    return _did(_FINISH, _parameters(attempt, outcome))
 
-    One that is not because its conversation was deleted is settled all the same.
-    """
-    parameters: dict[str, Any] = {
+
+def is_deleted(attempt: Attempt) -> bool:
+    """Say whether the generation is gone with its conversation."""
+    return _did(_IS_DELETED, {"generation_id": attempt.generation_id})
+
+
+def settle_deleted(attempt: Attempt, outcome: Outcome) -> bool:
+    """Settle a generation that is gone with its conversation. Say whether it was the first time: no other counts."""
+    return _did(_SETTLE_DELETED, _parameters(attempt, outcome))
+
+
+def _did(statement: str, parameters: dict[str, Any]) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        return bool(cursor.fetchone()[0])
+
+
+def _parameters(attempt: Attempt, outcome: Outcome) -> dict[str, Any]:
+    return {
         "generation_id": attempt.generation_id,
         "number": attempt.number,
         "conversation_id": attempt.conversation_id,
@@ -157,9 +176,3 @@ def finish(attempt: Attempt, outcome: Outcome) -> bool:
         "error_message": outcome.error_message,
         "cost": outcome.cost,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(_FINISH, parameters)
-        if cursor.fetchone()[0]:
-            return True
-        cursor.execute(_SETTLE_DELETED, parameters)
-        return False

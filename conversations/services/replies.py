@@ -88,9 +88,11 @@ class ReplyWriter:
         try:
             outcome = await self._write(reply, answer)
         except Fenced:
+            await self._settle_if_deleted(answer)
             return None
         except Stopped as stopped:
             if stopped.why is Why.FENCED:
+                await self._settle_if_deleted(answer)
                 return None
             if stopped.why is Why.HANDED_OVER:
                 await self._hand_over(reply)
@@ -100,7 +102,8 @@ class ReplyWriter:
         permit.tokens_out = answer.decoded_tokens
         # The model server may begin the next answer while this one is stored.
         await permit.release()
-        if not await self._finish(reply.attempt, outcome):
+        if not await self._stored(attempts.finish, reply.attempt, outcome):
+            await self._settle_if_deleted(answer, outcome)
             return None
         observation.ended(outcome, version=answer.replica.version.name if answer.replica else "")
         await self._tell_the_end(reply, outcome)
@@ -173,11 +176,22 @@ class ReplyWriter:
         if writer.text:
             writer.write_event("notice", code="resumed", message="The answer was interrupted and goes on here.")
 
-    async def _finish(self, attempt: Attempt, outcome: Outcome) -> bool:
+    async def _settle_if_deleted(self, answer: Answer, outcome: Outcome | None = None) -> None:
+        """Settle an answer whose conversation was deleted: what was decoded is paid. Any other is another worker's."""
+        attempt = answer.reply.attempt
+        await answer.permit.release()
+        if not await self._stored(attempts.is_deleted, attempt):
+            return
+        outcome = outcome or await answer.cancelled()
+        if await self._stored(attempts.settle_deleted, attempt, outcome):
+            await self._give_back(attempt, outcome)
+            await broadcast(attempt.user_id, "limits_changed")
+
+    async def _stored[**P](self, store: Callable[P, bool], *args: P.args, **kwargs: P.kwargs) -> bool:
         """Store the end, however long the database is away; the answer is safe in this process meanwhile."""
         while True:
             try:
-                return await in_database(attempts.finish, attempt, outcome)
+                return await in_database(store, *args, **kwargs)
             except DATABASE_UNREACHABLE as error:
                 log.warning("finish_failed", error=type(error).__name__)
                 await asyncio.sleep(_RETRY_SECONDS)

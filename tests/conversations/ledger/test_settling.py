@@ -103,6 +103,7 @@ def test_of_two_workers_only_the_one_that_has_the_answer_settles_it(alice):
     requeueing.hand_over(first, "Hal")
     second = claims.claim(generation.pk)
     assert not attempts.finish(first, outcome(tokens_in=9, tokens_out=9))
+    assert not attempts.settle_deleted(first, outcome(tokens_in=9, tokens_out=9))
     assert_books_balance()
     assert attempts.finish(second, outcome(**USED))
     assert not attempts.finish(second, outcome(tokens_in=9, tokens_out=9))
@@ -115,8 +116,8 @@ def test_what_was_decoded_for_a_deleted_conversation_is_paid_once(alice):
     attempt = claims.claim(generation.pk)
     conversations.delete(user=alice, conversation_id=generation.conversation_id)
     assert used_and_reserved(alice)[1] > 0, "its worker will say what was used"
-    for _ in range(2):
-        assert not attempts.finish(attempt, outcome("cancelled", **USED))
+    assert not attempts.finish(attempt, outcome("cancelled", **USED))
+    assert [attempts.settle_deleted(attempt, outcome("cancelled", **USED)) for _ in range(2)] == [True, False]
     assert used_and_reserved(alice) == (35, 0)
     assert UsageRecord.objects.get().conversation_id == generation.conversation_id
     assert_books_balance()
@@ -137,6 +138,7 @@ def test_a_deleted_user_leaves_no_record_to_be_written(alice):
     Conversation.objects.all().delete()
     alice.delete()
     assert not attempts.finish(attempt, outcome("cancelled", **USED))
+    assert not attempts.settle_deleted(attempt, outcome("cancelled", **USED))
     assert not UsageRecord.objects.exists()
 
 
