@@ -12,6 +12,9 @@ it (streams, sockets) must end, or authenticate again.
 invoice_issued = Signal()
 """Sent after the commit with `invoice_id`. A process that ends right then sends none: look for what was missed, too."""
 
+invoice_changed = Signal()
+"""Sent after the commit with `invoice_id`: it was paid, or credited in part or in full. May be missed, as above."""
+
 subscription_ended = Signal()
 """Sent after the commit with `subscription_id`: the user is on the default tier, whoever collected is to stop."""
 

@@ -17,7 +17,7 @@ from accounts.billing.months import Month
 from accounts.billing.numbers import next_credit_number, next_invoice_number
 from accounts.exceptions import InvalidRequest
 from accounts.models import BillingMail, CreditNote, Invoice, InvoiceLine, Subscription, User
-from accounts.signals import invoice_issued
+from accounts.signals import invoice_changed, invoice_issued
 
 log = structlog.get_logger(__name__)
 
@@ -61,6 +61,7 @@ def mark_paid(invoice: Invoice, *, at: datetime) -> None:
     if invoice.status == Status.OPEN:
         invoice.status, invoice.paid_at = Status.PAID, at
         invoice.save(update_fields=["status", "paid_at"])
+        _tell_of_change(invoice)
         log.info("invoice_paid", invoice_id=str(invoice.pk))
     _end_grace_unless_owing(subscription, at)
 
@@ -85,6 +86,7 @@ def credit(invoice: Invoice, amount: Decimal, *, reason: str, by: User | None) -
         invoice.status = Status.CREDITED
         invoice.save(update_fields=["status"])
         _end_grace_unless_owing(subscription, now)
+    _tell_of_change(invoice)
     told = {"number": note.number, "amount": shown(amount, invoice.currency)}
     mails.owe(BillingMail.Kind.CREDIT_ISSUED, subscription, invoice=invoice, **told)
     log.info("invoice_credited", invoice_id=str(invoice.pk), number=note.number)
@@ -119,6 +121,10 @@ def _start_grace(subscription: Subscription, now: datetime) -> bool:
 def is_owing(subscription: Subscription, now: datetime) -> bool:
     """Say whether an invoice of the subscription is overdue."""
     return subscription.invoices.filter(status=Status.OPEN, due_at__lte=now).exists()
+
+
+def _tell_of_change(invoice: Invoice) -> None:
+    transaction.on_commit(lambda: invoice_changed.send(Invoice, invoice_id=invoice.pk), robust=True)
 
 
 def _end_grace_unless_owing(subscription: Subscription, now: datetime) -> None:

@@ -3,11 +3,12 @@
 from uuid import UUID
 
 from stripe import InvalidRequestError, StripeClient
+from stripe.checkout import Session
 
 from accounts.exceptions import InvalidRequest
 from accounts.models import Subscription, Tier, User
 from accounts.stripe.client import asking, metadata_of, stripe_client
-from accounts.stripe.customers import customer_of
+from accounts.stripe.customers import with_customer
 
 
 def checkout_url(user: User, tier: Tier, *, attempt: UUID, done_url: str, back_url: str) -> str:
@@ -20,11 +21,11 @@ def checkout_url(user: User, tier: Tier, *, attempt: UUID, done_url: str, back_u
     collected = Subscription.objects.filter(user=user, provider=Subscription.Provider.STRIPE)
     if collected.exclude(status=Subscription.Status.ENDED).exists():
         raise InvalidRequest("You have a plan already: change it under “Payment and plan”.", param="tier")
-    customer = customer_of(user)
-    client = stripe_client()
-    with asking("checkout.sessions.create"):
+
+    def begin(customer: str) -> Session:
+        client = stripe_client()
         _close_others(client, customer, attempt)
-        session = client.v1.checkout.sessions.create(
+        return client.v1.checkout.sessions.create(
             {
                 "mode": "subscription",
                 "customer": customer,
@@ -37,14 +38,16 @@ def checkout_url(user: User, tier: Tier, *, attempt: UUID, done_url: str, back_u
             },
             {"idempotency_key": f"checkout-{user.pk}-{tier.pk}-{attempt}"},
         )
-    return _address(session.url)
+
+    with asking("checkout.sessions.create"):
+        return _address(with_customer(user, begin).url)
 
 
 def portal_url(user: User, *, back_url: str) -> str:
     """Return the address at which the user changes cards and plan, or ends it. Raise `PaymentProviderUnavailable`."""
-    customer = customer_of(user)
+    sessions = stripe_client().v1.billing_portal.sessions
     with asking("billing_portal.sessions.create"):
-        session = stripe_client().v1.billing_portal.sessions.create({"customer": customer, "return_url": back_url})
+        session = with_customer(user, lambda customer: sessions.create({"customer": customer, "return_url": back_url}))
     return _address(session.url)
 
 

@@ -45,6 +45,11 @@ def asking(what: str) -> Iterator[None]:
         ) from error
 
 
+def is_missing(error: InvalidRequestError) -> bool:
+    """Say whether Stripe has no such thing: it was deleted, or it is another account's."""
+    return error.code == "resource_missing"
+
+
 def metadata_of(thing: Any) -> dict[str, str]:
     """Return what the site has noted on a thing at Stripe."""
     return dict(thing.metadata.to_dict()) if getattr(thing, "metadata", None) else {}

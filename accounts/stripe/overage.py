@@ -1,4 +1,4 @@
-"""What a month's invoice asks of a customer of Stripe's: put on Stripe's next bill, once."""
+"""What a month's invoice asks of a customer of Stripe's: put on Stripe's next bill, once, and no more than is left."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -6,11 +6,11 @@ from decimal import Decimal
 from uuid import UUID
 
 from django.utils import timezone
-from stripe import InvoiceItem, InvoiceLineItem
+from stripe import InvalidRequestError, InvoiceItem, InvoiceLineItem
 
 from accounts.billing import invoices
 from accounts.models import Invoice, StripeCustomer, Subscription
-from accounts.stripe.client import asking, metadata_of, stripe_client
+from accounts.stripe.client import asking, is_missing, metadata_of, stripe_client
 
 _INVOICE_ID = "invoice_id"
 _ADDED_BEFORE = timedelta(days=1)
@@ -22,6 +22,12 @@ def pending() -> Iterator[UUID]:
         status=Invoice.Status.OPEN, stripe_invoice_id="", subscription__provider=Subscription.Provider.STRIPE
     )
     return unpaid.exclude(subscription__status=Subscription.Status.ENDED).values_list("pk", flat=True).iterator()
+
+
+def being_collected() -> Iterator[UUID]:
+    """Yield the invoices that Stripe knows of and that are not paid yet."""
+    unpaid = Invoice.objects.filter(status=Invoice.Status.OPEN).exclude(stripe_invoice_id="")
+    return unpaid.values_list("pk", flat=True).iterator()
 
 
 def push(invoice_id: UUID) -> None:
@@ -38,6 +44,25 @@ def push(invoice_id: UUID) -> None:
     with asking("invoice_items.create"):
         item = _item_of(invoice, customer.customer_id) or _add(invoice, customer.customer_id)
     Invoice.objects.filter(pk=invoice.pk, stripe_invoice_id="").update(stripe_invoice_id=item.id)
+    if item.amount != _cents_due(invoice.pk):
+        follow(invoice.pk)  # it was paid or credited meanwhile
+
+
+def follow(invoice_id: UUID) -> None:
+    """Have what Stripe collects be what is left of an invoice, and note it as paid once Stripe has been.
+
+    What is on a bill that the customer was sent is not changed any more. Raise `PaymentProviderUnavailable`.
+    """
+    invoice = Invoice.objects.filter(pk=invoice_id).exclude(stripe_invoice_id="").first()
+    if invoice is None:
+        return
+    with asking("invoice_items.retrieve"):
+        item = _retrieved(invoice.stripe_invoice_id)
+        bill = stripe_client().v1.invoices.retrieve(str(item.invoice)) if item and item.invoice else None
+        if item is not None and (bill is None or bill.status == "draft"):
+            _correct(item, _cents_due(invoice.pk))
+    if bill is not None and bill.status == "paid":
+        _note_paid([invoice.pk])
 
 
 def note_paid(stripe_invoice_id: str) -> None:
@@ -45,8 +70,12 @@ def note_paid(stripe_invoice_id: str) -> None:
     with asking("invoices.line_items.list"):
         lines = stripe_client().v1.invoices.line_items.list(stripe_invoice_id, {"limit": 100})
         paid = [invoice_id for line in lines.auto_paging_iter() if (invoice_id := _invoice_id_on(line)) is not None]
+    _note_paid(paid)
+
+
+def _note_paid(invoice_ids: list[UUID]) -> None:
     # One that was credited in full after it had been pushed stays so.
-    for invoice in Invoice.objects.filter(pk__in=paid).exclude(status=Invoice.Status.CREDITED):
+    for invoice in Invoice.objects.filter(pk__in=invoice_ids, status=Invoice.Status.OPEN):
         invoices.mark_paid(invoice, at=timezone.now())
 
 
@@ -76,7 +105,7 @@ def _add(invoice: Invoice, customer: str) -> InvoiceItem:
     return stripe_client().v1.invoice_items.create(
         {
             "customer": customer,
-            "amount": _in_cents(invoice.total),
+            "amount": _cents_due(invoice.pk),
             "currency": invoice.currency.lower(),
             "description": f"Invoice {invoice.number}",
             "metadata": {_INVOICE_ID: str(invoice.pk)},
@@ -85,5 +114,24 @@ def _add(invoice: Invoice, customer: str) -> InvoiceItem:
     )
 
 
-def _in_cents(amount: Decimal) -> int:
-    return int(amount * 100)
+def _retrieved(item_id: str) -> InvoiceItem | None:
+    try:
+        return stripe_client().v1.invoice_items.retrieve(item_id)
+    except InvalidRequestError as error:
+        if not is_missing(error):
+            raise
+        return None  # it was taken back
+
+
+def _correct(item: InvoiceItem, cents: int) -> None:
+    items = stripe_client().v1.invoice_items
+    if cents == 0:
+        items.delete(item.id)
+    elif cents != item.amount:
+        items.update(item.id, {"amount": cents})
+
+
+def _cents_due(invoice_id: UUID) -> int:
+    invoice = Invoice.objects.get(pk=invoice_id)
+    due = invoices.left_of(invoice) if invoice.status == Invoice.Status.OPEN else Decimal(0)
+    return int(due * 100)

@@ -6,7 +6,7 @@ from uuid import UUID
 from django.dispatch import receiver
 
 from accounts.erasure import stores
-from accounts.signals import invoice_issued, subscription_ended
+from accounts.signals import invoice_changed, invoice_issued, subscription_ended
 from accounts.stripe import tasks
 from accounts.stripe.client import is_configured
 from accounts.stripe.ending import erase_customer
@@ -18,6 +18,12 @@ stores.register("stripe", erase_customer)
 def _invoice_issued(invoice_id: UUID, **_kwargs: Any) -> None:
     if is_configured():
         tasks.push_overage.delay(str(invoice_id))
+
+
+@receiver(invoice_changed, dispatch_uid="accounts.stripe.invoice_changed")
+def _invoice_changed(invoice_id: UUID, **_kwargs: Any) -> None:
+    if is_configured():
+        tasks.follow_overage.delay(str(invoice_id))
 
 
 @receiver(subscription_ended, dispatch_uid="accounts.stripe.subscription_ended")

@@ -6,11 +6,12 @@ from datetime import datetime
 
 import structlog
 from django.db import connection, transaction
+from stripe import InvalidRequestError
 from stripe import Subscription as StripeSubscription
 
 from accounts.billing import subscriptions
-from accounts.models import StripeCustomer, Subscription, Tier, User
-from accounts.stripe.client import asking, stripe_client
+from accounts.models import Erasure, StripeCustomer, Subscription, Tier, User
+from accounts.stripe.client import asking, is_missing, stripe_client
 
 log = structlog.get_logger(__name__)
 
@@ -35,9 +36,32 @@ def sync(customer_id: str) -> None:
         return
     asked_at = _now()
     with asking("subscriptions.list"):
-        found = stripe_client().v1.subscriptions.list({"customer": customer_id, "status": "all", "limit": 100})
-        plan = _plan_of(found.auto_paging_iter())
+        try:
+            plan = _plan_at_stripe(customer_id)
+        except InvalidRequestError as error:
+            if not is_missing(error):
+                raise
+            if not _was_deleted(customer_id):
+                # With the key of another account at Stripe everybody's plan would end.
+                log.error("stripe_customer_is_of_another_account")
+                return
+            plan = None
     _apply(customer_id, plan, asked_at)
+
+
+def _plan_at_stripe(customer_id: str) -> Plan | None:
+    found = stripe_client().v1.subscriptions.list({"customer": customer_id, "status": "all", "limit": 100})
+    return _plan_of(found.auto_paging_iter())
+
+
+def _was_deleted(customer_id: str) -> bool:
+    try:
+        customer = stripe_client().v1.customers.retrieve(customer_id)
+    except InvalidRequestError as error:
+        if not is_missing(error):
+            raise
+        return False
+    return bool(getattr(customer, "deleted", False))
 
 
 def _now() -> datetime:
@@ -67,6 +91,8 @@ def _apply(customer_id: str, plan: Plan | None, asked_at: datetime) -> None:
     customer = StripeCustomer.objects.select_for_update().select_related("user").filter(pk=customer_id).first()
     if customer is None or (customer.synced_at is not None and customer.synced_at >= asked_at):
         return
+    if Erasure.objects.filter(user_id=customer.user_id).exists():
+        return  # its plan has ended for good, whatever Stripe still collects until it is told
     customer.synced_at = asked_at
     customer.save(update_fields=["synced_at"])
     ours = Subscription.objects.filter(user_id=customer.user_id).first()

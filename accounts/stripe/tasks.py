@@ -28,6 +28,12 @@ def push_overage(invoice_id: str) -> None:
 
 
 @shared_task(**_AGAIN)  # type: ignore[untyped-decorator]
+def follow_overage(invoice_id: str) -> None:
+    """Have Stripe's next bill ask for no more than is left of an invoice, and note one that was paid there."""
+    overage.follow(UUID(invoice_id))
+
+
+@shared_task(**_AGAIN)  # type: ignore[untyped-decorator]
 def stop_collecting(subscription_id: str) -> None:
     """Cancel at Stripe a plan that has ended here."""
     ending.stop_collecting(UUID(subscription_id))
@@ -52,12 +58,14 @@ def push_forgotten_overages() -> int:
 
 @shared_task  # type: ignore[untyped-decorator]
 def compare_with_stripe() -> int:
-    """Have every customer's plan compared with Stripe's, for events that never came; return how many there are."""
+    """Have plans and open invoices compared with Stripe's, for events that never came; return of how many customers."""
     if not is_configured():
         return 0
     customers = list(StripeCustomer.objects.values_list("pk", flat=True))
     for customer_id in customers:
         sync_customer.delay(customer_id)
+    for invoice_id in list(overage.being_collected()):
+        follow_overage.delay(str(invoice_id))
     stripes = Subscription.objects.filter(provider=Subscription.Provider.STRIPE)
     ended = stripes.filter(status=Subscription.Status.ENDED, spans__ends_at__gte=timezone.now() - _LOOK_BACK)
     for subscription_id in ended.values_list("pk", flat=True).distinct():

@@ -52,6 +52,7 @@ def portal(request: SignedInRequest) -> HttpResponse:
 @signed_in
 def done(request: SignedInRequest) -> HttpResponse:
     """Say what happens next; that somebody came here is no payment."""
+    _configured(request)
     messages.info(request, "Thank you. Your plan changes as soon as the payment is confirmed, mostly within a minute.")
     return redirect("billing_page")
 

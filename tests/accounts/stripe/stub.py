@@ -35,13 +35,19 @@ def decoded(pairs: str) -> dict:
 
 
 class StripeStub:
-    """What the account at Stripe holds, and what it was asked. `faults` are had by the next requests, one each."""
+    """What the account at Stripe holds, and what it was asked. `faults` are had by the next requests, one each.
+
+    A fault is a status, "failed" (it was done, and fails for its key), "drop", or "lost" (done, with no answer). `keys`
+    are those of all requests, also of those that had a fault.
+    """
 
     def __init__(self) -> None:
         self.url = ""
         self.things: dict[str, dict[str, dict]] = {kind: {} for kind in _IDS}
         self.requests: list[tuple[str, str, dict, str | None]] = []
+        self.keys: list[tuple[str, str]] = []
         self.faults: deque[int | str | None] = deque()
+        self.deleted_customers: set[str] = set()
         self._answered: dict[str, tuple[str, tuple[int, dict]]] = {}
         self._lock = threading.RLock()
         self._count = 0
@@ -65,20 +71,36 @@ class StripeStub:
             "subscriptions", object="subscription", customer=customer, status=status, items=items, **fields
         )
 
-    def bill(self, customer: str) -> dict:
+    def forget_keys(self) -> None:
+        """Let the day go by after which idempotency keys are forgotten."""
+        self._answered.clear()
+
+    def delete_customer(self, customer: str) -> None:
+        """Delete a customer, as somebody at Stripe does: what they pay for ends."""
+        for subscription in self.things["subscriptions"].values():
+            if subscription["customer"] == customer:
+                subscription["status"] = "canceled"
+        del self.things["customers"][customer]
+        self.deleted_customers.add(customer)
+
+    def bill(self, customer: str, status: str = "paid") -> dict:
         """Make a bill of what is pending for a customer, as Stripe does at the end of a period."""
         pending = [item for item in self.things["invoiceitems"].values() if item["customer"] == customer]
+        pending = [item for item in pending if not item.get("invoice")]
         lines = [
             {"id": f"il_{item['id']}", "object": "line_item", "amount": item["amount"], "metadata": item["metadata"]}
             for item in pending
         ]
-        return self.make("invoices", object="invoice", customer=customer, status="paid", lines=lines)
+        bill = self.make("invoices", object="invoice", customer=customer, status=status, lines=lines)
+        for item in pending:
+            item["invoice"] = bill["id"]
+        return bill
 
     def asked(self, method: str, path: str) -> list[dict]:
         return [parameters for verb, where, parameters, _ in self.requests if (verb, where) == (method, path)]
 
-    def answer(self, method: str, target: str, body: str, key: str | None) -> tuple[int, dict]:
-        """Answer a request; the same idempotency key and parameters get the first answer again."""
+    def answer(self, method: str, target: str, body: str, key: str | None, fault=None) -> tuple[int, dict]:
+        """Answer a request; the same idempotency key and parameters get the first answer again, a failure too."""
         path = urlsplit(target).path.removeprefix("/v1/")
         parameters = decoded(body if method == "POST" else urlsplit(target).query)
         with self._lock:
@@ -88,7 +110,9 @@ class StripeStub:
                 same = said == json.dumps([path, parameters], sort_keys=True)
                 return answer if same else _error(400, "idempotency_error", "Keys for idempotent requests differ.")
             answer = self._do(method, path, parameters)
-            if method == "POST" and key and answer[0] < 500:
+            if fault == "failed":  # it was begun, and its failure is what the key stands for
+                answer = _error(500, "api_error", "An error occurred.")
+            if method == "POST" and key:
                 # Kept as it was: what becomes of the thing later does not change an answer that was given.
                 said = json.dumps([path, parameters], sort_keys=True)
                 self._answered[key] = (said, (answer[0], json.loads(json.dumps(answer[1]))))
@@ -98,13 +122,17 @@ class StripeStub:
         kind = next((each for each in _IDS if path == each or path.startswith(f"{each}/")), None)
         if kind is None:
             return _error(404, "invalid_request_error", f"Unrecognized request URL ({method}: /v1/{path}).")
+        if (customer := parameters.get("customer")) and customer not in self.things["customers"]:
+            return _missing(f"No such customer: '{customer}'", param="customer")
         thing_id, _, action = path.removeprefix(kind).strip("/").partition("/")
         if not thing_id:
             return (200, self._create(kind, parameters)) if method == "POST" else (200, self._list(kind, parameters))
         thing = self.things[kind].get(thing_id)
+        if method == "GET" and thing_id in self.deleted_customers:
+            return 200, {"id": thing_id, "object": "customer", "deleted": True}
         if thing is None:
-            return _error(404, "invalid_request_error", f"No such {kind}: '{thing_id}'", code="resource_missing")
-        return self._act(method, kind, thing, action)
+            return _missing(f"No such {kind}: '{thing_id}'")
+        return self._act(method, kind, thing, action, parameters)
 
     def _create(self, kind: str, parameters: dict) -> dict:
         made = self.make(kind, **parameters)
@@ -113,11 +141,13 @@ class StripeStub:
         if kind == "billing_portal/sessions":
             made |= {"object": "billing_portal.session", "url": f"{self.url}/portal/{made['id']}"}
         if kind == "invoiceitems":
-            made |= {"object": "invoiceitem", "amount": int(parameters["amount"])}
+            made |= {"object": "invoiceitem", "amount": int(parameters["amount"]), "invoice": None}
         return made
 
     def _list(self, kind: str, parameters: dict) -> dict:
-        wanted = {name: parameters[name] for name in ("customer", "status") if parameters.get(name, "all") != "all"}
+        wanted = {
+            name: parameters[name] for name in ("customer", "status", "email") if parameters.get(name, "all") != "all"
+        }
         data = [
             thing
             for thing in self.things[kind].values()
@@ -127,16 +157,15 @@ class StripeStub:
         found = [thing for thing in reversed(data) if thing["created"] >= since]
         return {"object": "list", "url": f"/v1/{kind}", "has_more": False, "data": found}
 
-    def _act(self, method: str, kind: str, thing: dict, action: str) -> tuple[int, dict]:
+    def _act(self, method: str, kind: str, thing: dict, action: str, parameters: dict) -> tuple[int, dict]:
         if method == "DELETE" and kind == "customers":
-            for subscription in self.things["subscriptions"].values():
-                if subscription["customer"] == thing["id"]:
-                    subscription["status"] = "canceled"
-            del self.things[kind][thing["id"]]
+            self.delete_customer(thing["id"])
             return 200, {"id": thing["id"], "object": "customer", "deleted": True}
+        if kind == "invoiceitems" and method != "GET":
+            return self._change_item(method, thing, parameters)
         if method == "DELETE":
             if thing["status"] == "canceled":
-                return _error(404, "invalid_request_error", "No such subscription", code="resource_missing")
+                return _missing("No such subscription")
             thing["status"] = "canceled"
         elif action == "expire":
             if thing["status"] != "open":
@@ -145,6 +174,20 @@ class StripeStub:
         elif action == "lines":
             return 200, {"object": "list", "url": "", "has_more": False, "data": thing["lines"]}
         return 200, thing
+
+    def _change_item(self, method: str, item: dict, parameters: dict) -> tuple[int, dict]:
+        bill = self.things["invoices"].get(item.get("invoice") or "")
+        if bill and bill["status"] != "draft":
+            return _error(400, "invalid_request_error", "The invoice of this item can no longer be changed.")
+        if method == "DELETE":
+            del self.things["invoiceitems"][item["id"]]
+            return 200, {"id": item["id"], "object": "invoiceitem", "deleted": True}
+        item["amount"] = int(parameters["amount"])
+        return 200, item
+
+
+def _missing(message: str, **fields) -> tuple[int, dict]:
+    return _error(404, "invalid_request_error", message, code="resource_missing", **fields)
 
 
 def _error(status: int, kind: str, message: str, **fields) -> tuple[int, dict]:
@@ -157,6 +200,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _handle(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+        key = self.headers.get("Idempotency-Key")
+        if key:
+            self.stub.keys.append((urlsplit(self.path).path.removeprefix("/v1/"), key))
         fault = self.stub.faults.popleft() if self.stub.faults else None
         if fault == "drop":
             self.close_connection = True
@@ -166,7 +212,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif isinstance(fault, int):
             status, answer = _error(fault, "api_error", "An error occurred.")
         else:
-            status, answer = self.stub.answer(self.command, self.path, body, self.headers.get("Idempotency-Key"))
+            status, answer = self.stub.answer(self.command, self.path, body, key, fault)
             if fault == "lost":  # done, but the answer never comes
                 self.close_connection = True
                 return
