@@ -38,7 +38,8 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     def validation_error(self, code: str, *args: Any) -> ValidationError:
         if code in _TOO_OFTEN:
             context.request.failed_too_often = True  # `chatsite.sign_in_limits` reads it
-        return super().validation_error(code, *args)
+        error: ValidationError = super().validation_error(code, *args)
+        return error
 
     def respond_user_inactive(self, request: HttpRequest, user: User) -> HttpResponse:
         """Say why an account is suspended, and until when: to whoever has shown that it is theirs, and only here."""
@@ -57,7 +58,8 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         if user is None:
             # The address has an account already. Who measures is not to miss what a new password's hash would cost.
             make_password(_NO_PASSWORD)
-        return super().respond_email_verification_sent(request, user)
+        response: HttpResponse = super().respond_email_verification_sent(request, user)
+        return response
 
     def clean_email(self, email: str) -> str:
         user = context.request.user
