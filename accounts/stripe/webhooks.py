@@ -33,13 +33,14 @@ _CHANGES_A_PLAN = {
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One event: what kind of thing happened to what."""
+    """One event: what kind of thing happened to what, and whose that is. No more of it is believed."""
 
     event_id: str
     type: str
     created_at: datetime
     is_live: bool
-    about: dict[str, Any]
+    thing_id: str
+    customer_id: str
 
 
 def receive(body: bytes, signature: str) -> None:
@@ -50,10 +51,10 @@ def receive(body: bytes, signature: str) -> None:
     told = _verified(body, signature)
     if told.type not in _CHANGES_A_PLAN or StripeEvent.objects.filter(pk=told.event_id).exists():
         return
-    if customer_id := told.about.get("customer"):
-        syncing.sync(customer_id)
-    if told.type == "invoice.paid":
-        overage.note_paid(told.about["id"])
+    if told.customer_id:
+        syncing.sync(told.customer_id)
+        if told.type == "invoice.paid":
+            overage.note_paid(told.thing_id)
     # Last: should the process end before, Stripe sends it again, and it is dealt with again.
     StripeEvent.objects.bulk_create(
         [StripeEvent(event_id=told.event_id, type=told.type, created_at=told.created_at)], ignore_conflicts=True
@@ -78,4 +79,6 @@ def _verified(body: bytes, signature: str) -> Told:
 def _told(event: dict[str, Any]) -> Told:
     made_at = datetime.fromtimestamp(event["created"], UTC)
     about = dict(event["data"]["object"])
-    return Told(str(event["id"]), str(event["type"]), made_at, bool(event["livemode"]), about)
+    names = (about.get("id"), about.get("customer"))
+    thing_id, customer_id = (name if isinstance(name, str) else "" for name in names)
+    return Told(str(event["id"]), str(event["type"]), made_at, bool(event["livemode"]), thing_id, customer_id)

@@ -51,11 +51,11 @@ def customer(stripe, alice):
     return made["id"]
 
 
-def event(kind: str, told: dict, *, event_id: str = "evt_1", livemode: bool = False) -> str:
+def event(kind: str, told: dict, *, event_id: str = "evt_1", livemode: bool = False, **fields) -> str:
     """Return the body of a webhook call."""
     made = int(datetime.now(UTC).timestamp())
     return json.dumps({"id": event_id, "object": "event", "type": kind, "created": made, "livemode": livemode,
-                       "data": {"object": told}})  # fmt: skip
+                       "data": {"object": told}, **fields})  # fmt: skip
 
 
 def tell(body: str, *, secret: str = WEBHOOK_SECRET, timestamp: int | None = None, signature: str | None = None):

@@ -71,6 +71,30 @@ def test_a_changed_body_is_refused(stripe, alice, customer, plus):
     assert tell(body.replace("sub_", "sub_x"), signature=signature).status_code == 400
 
 
+def test_a_huge_body_is_refused(stripe, alice, customer, plus):
+    body = event("customer.subscription.created", stripe.subscription(customer, "price_plus") | {"x": "x" * 6_000_000})
+    assert tell(body).status_code == 400
+    assert plan_of(alice) == ("free", "")
+    assert stripe.requests == []
+
+
+@pytest.mark.parametrize("version", ["2019-02-19", "2099-01-01.tomorrow", None])
+def test_an_event_of_another_version_of_the_api_is_understood_as_the_truth_is_asked_for(
+    stripe, alice, customer, plus, version
+):
+    stripe.subscription(customer, "price_plus")
+    told = {"object": "subscription", "customer": customer, "plan": {"id": "price_of_old"}}
+    assert tell(event("customer.subscription.updated", told, api_version=version)).status_code == 200
+    assert plan_of(alice) == ("plus", "active")
+
+
+@pytest.mark.parametrize("told", [{}, {"customer": None}, {"customer": 17}, {"customer": {"id": "cus_1"}}])
+def test_an_event_that_names_no_customer_changes_nothing(stripe, alice, told):
+    assert tell(event("customer.subscription.updated", told)).status_code == 200
+    assert tell(event("invoice.paid", told, event_id="evt_2")).status_code == 200
+    assert stripe.requests == []
+
+
 def test_an_event_for_real_money_is_refused_where_none_is_taken(stripe, alice, customer, plus):
     body = event("customer.subscription.created", stripe.subscription(customer, "price_plus"), livemode=True)
     assert tell(body).status_code == 400
