@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from conversations.views import context, memories, pages, sending, sidebar
+from conversations.views import context, data, memories, pages, sending, sidebar
 
 urlpatterns = [
     path("", pages.new_conversation, name="new_conversation"),
@@ -15,6 +15,13 @@ urlpatterns = [
     path("memories/<uuid:memory_id>/decline", memories.decline, name="decline_memory"),
     path("memories/<uuid:memory_id>/review", memories.review, name="review_memory"),
     path("memories/<uuid:memory_id>/delete", memories.delete, name="delete_memory"),
+    path("account/data", data.page, name="data_page"),
+    path("account/data/exports", data.exports, name="data_exports"),
+    path("account/data/exports/new", data.begin_export, name="begin_export"),
+    path("account/data/exports/<uuid:export_id>/file", data.export_file, name="export_file_page"),
+    path("account/data/imports", data.imports, name="data_imports"),
+    path("account/data/imports/new", data.begin_import, name="begin_import"),
+    path("account/data/imports/<uuid:import_id>", data.one_import, name="import_page"),
     path("models", pages.model_choice, name="model_choice"),
     path("conversations", sidebar.older, name="older_conversations"),
     path("c/new/messages", sending.send, name="send_first_message"),

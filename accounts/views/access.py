@@ -7,6 +7,7 @@ from typing import Concatenate
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils.cache import add_never_cache_headers, patch_vary_headers
 from django.views.decorators.csp import csp_override
@@ -26,14 +27,14 @@ def wants_fragment(request: HttpRequest) -> bool:
     return "X-Fragment" in request.headers
 
 
-def signed_in[**P](
-    view: Callable[Concatenate[SignedInRequest, P], HttpResponse],
-) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
+def signed_in[**P, Answer: HttpResponseBase](
+    view: Callable[Concatenate[SignedInRequest, P], Answer],
+) -> Callable[Concatenate[HttpRequest, P], Answer | HttpResponse]:
     """Let only a signed-in person in; nothing of theirs stays in a cache."""
 
     @csp_override(settings.PAGE_CSP)
     @wraps(view)
-    def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+    def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> Answer | HttpResponse:
         if not request.user.is_authenticated:
             return _sign_in_first(request)
         if lacks_second_factor(request.user):

@@ -25,7 +25,8 @@ _UNDER_WAY = (TransferStatus.QUEUED, TransferStatus.RUNNING)
 class Upload(Protocol):
     """A file that has arrived."""
 
-    size: int | None
+    @property
+    def size(self) -> int | None: ...
 
     def chunks(self) -> Iterable[bytes]: ...
 
