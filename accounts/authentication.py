@@ -23,7 +23,7 @@ HOW_TO_AUTHENTICATE = "Send an API key or an access token as `Authorization: Bea
 
 class _BearerAuthentication(BaseAuthentication, ABC):
     def authenticate(self, request: Request) -> tuple[User, Caller] | None:
-        token = _bearer_token(request._request)
+        token = bearer_token(request._request)
         if token is None or not self.reads(token):
             return None
         caller = caller_from_bearer(token)
@@ -83,7 +83,7 @@ def caller_of(request: Request) -> Caller:
     return request.auth
 
 
-def _bearer_token(request: HttpRequest) -> str | None:
+def bearer_token(request: HttpRequest) -> str | None:
     """Return what follows `Bearer`, or `None` where the request has no such header."""
     scheme, _, token = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else None

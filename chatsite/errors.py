@@ -181,7 +181,8 @@ def _framework_error(error: drf.APIException) -> ErrorAnswer:
             return ErrorAnswer("not_acceptable", "What the Accept header asks for is not to be had here.")
         case drf.UnsupportedMediaType():
             return ErrorAnswer(
-                "unsupported_media_type", "Send the body as JSON in UTF-8, with `Content-Type: application/json`."
+                "unsupported_media_type",
+                "Send JSON in UTF-8, with `Content-Type: application/json`, and a file as `multipart/form-data`.",
             )
     return FAULT
 
