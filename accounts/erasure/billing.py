@@ -6,19 +6,24 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from accounts.billing import closing, mails
+from accounts.billing import closing
 from accounts.erasure import audit
 from accounts.erasure.stores import NotYet
 from accounts.models import BillingMail, CreditNote, Invoice, Subscription, User
+from foundation.background import send_after_commit
 
 NOBODY = "Erased"
 _MAIL_PATIENCE = timedelta(hours=1)
+_SEND_MAILS = "accounts.tasks.send_billing_mails"
 
 
 def issue_last_invoice(user_id: UUID) -> int:
     """End the plan and bill what is not billed yet, while the ledger is there; return how many invoices that made."""
     user = User.objects.filter(pk=user_id).first()
-    return len(closing.close_account(user, at=timezone.now())) if user is not None else 0
+    issued = closing.close_account(user, at=timezone.now()) if user is not None else []
+    if issued:
+        send_after_commit(_SEND_MAILS)  # the account's address is waiting for it
+    return len(issued)
 
 
 def erase(user_id: UUID) -> dict[str, int]:
@@ -27,17 +32,15 @@ def erase(user_id: UUID) -> dict[str, int]:
     Raise `NotYet` while a mail about an invoice is owed to the customer, for an hour at most.
     """
     plans = Subscription.objects.filter(user=user_id)
-    _send_mails(plans)
+    _wait_for_mails(plans)
     theirs = Invoice.objects.filter(Q(user=user_id) | Q(subscription__in=plans)).exclude(customer_name=NOBODY)
     anonymised = _anonymise(theirs)
     return {"invoices and credit notes made anonymous": anonymised, "plans": sum(map(_leave, list(plans)))}
 
 
-def _send_mails(plans: QuerySet[Subscription]) -> None:
+def _wait_for_mails(plans: QuerySet[Subscription]) -> None:
+    # Sent from here, they would be sent again after a rollback of this transaction.
     owed = BillingMail.objects.filter(subscription__in=plans, sent_at=None)
-    if not owed.exists():
-        return
-    mails.send_owed()
     if owed.filter(created_at__gt=timezone.now() - _MAIL_PATIENCE).exists():
         raise NotYet("The account's address is needed for a mail about an invoice.")
 

@@ -1,5 +1,6 @@
 """An erasure taken step by step in the test's own process, as the tasks take it."""
 
+from accounts.billing import mails
 from accounts.erasure import progress, receipts, work
 from accounts.models import Erasure
 
@@ -18,6 +19,7 @@ def erase_from_every_store(erasure_id, *, most_steps=None):
     """Erase from one store after the other, as they become ready; stop as if killed after so many."""
     done = 0
     while (ready := progress.ready_stores(Erasure.objects.get(pk=erasure_id))) and done != most_steps:
+        mails.send_owed()  # as is done every minute
         work.erase_from(erasure_id, ready[0].name)
         done += 1
     return done

@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from datetime import timedelta
 
 import pytest
 from django.db import IntegrityError, connection, connections, transaction
@@ -9,11 +10,14 @@ from django.utils import timezone
 from structlog.testing import capture_logs
 
 from accounts import tasks
+from accounts.billing import mails
+from accounts.billing.subscriptions import subscribe
 from accounts.erasure import progress, receipts, stores, work
 from accounts.erasure.closing import request_erasure
 from accounts.metrics import OVERDUE_ERASURES
 from accounts.models import APIKey, Erasure, User
 from conversations.models import Conversation, Memory
+from tests.accounts.billing.making import make_plan
 from tests.accounts.erasure.everything import fill, rows_with
 from tests.accounts.erasure.steps import erase_from_every_store, erase_wholly
 from tests.accounts.factories import make_key, make_user
@@ -63,6 +67,25 @@ def test_killed_in_the_midst_of_a_store_nothing_of_it_is_erased_or_counted(extra
         work.erase_from(erasure_id, "the test's")
     assert APIKey.objects.filter(user=user).exists()
     assert "the test's" not in counts_of(Erasure.objects.get(pk=erasure_id))
+
+
+def test_the_mail_about_the_last_invoice_is_sent_once_before_the_address_goes(mailoutbox):
+    user = make_user()
+    subscribe(user, make_plan("10.00"), at=timezone.now() - timedelta(days=3))
+    erasure_id = request_erasure(user.pk).pk
+    work.erase_from(erasure_id, "conversations")
+    assert "billing" in work.erase_from(erasure_id, "last invoices")
+    for _ in range(2):
+        with pytest.raises(stores.NotYet):
+            work.erase_from(erasure_id, "billing")
+    assert mailoutbox == [], "what an erasure that waits has sent would be sent again"
+    for _ in range(2):
+        mails.send_owed()
+    work.erase_from(erasure_id, "billing")
+    (sent,) = mailoutbox
+    assert sent.to == [user.email]
+    assert "invoice" in sent.subject
+    assert "billing" in progress.done_names(Erasure.objects.get(pk=erasure_id))
 
 
 def test_a_store_that_fails_holds_up_no_other_but_the_end(extra_store):
