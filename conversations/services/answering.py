@@ -1,6 +1,5 @@
 """One attempt's answer while it is written: its prompt, its stream, what is known of it, how it ends."""
 
-import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -18,21 +17,20 @@ from conversations.services.attempts import Attempt
 from conversations.services.known_answers import FROM_CACHE, KnownAnswers
 from conversations.services.live_replies import LiveReply
 from conversations.services.outcomes import Outcome
+from conversations.services.recounting import tokens_decoded_by_others, tokens_of
 from foundation.text import made_storable
 from inference.catalog import Model, ModelVersion
 from inference.events import Finished, Piece, Reasoning, StreamEvent
 from inference.failover import Chosen, Progress, stream_answer
 from inference.fleet import Fleet
-from inference.messages import ChatMessage, ChatRequest, SamplingOptions
+from inference.messages import ChatRequest, SamplingOptions
 from inference.permits import Permit
 from inference.prefixes import prefix_of
 from inference.replica_state import ReplicaState
 from inference.router import versions_in_order
-from inference.tgi.errors import ModelServerError
 from inference.token_counting import counter_of
 from inference.token_stream import StreamedEvent
 
-_COUNT_SECONDS = 2.0
 _RESUMED = ("resumed_on_another_replica", "The model server was interrupted; the answer goes on.")
 _TRIMMED = ("context_trimmed", "The conversation is longer than the model can read; older messages were left out.")
 
@@ -78,7 +76,7 @@ class Answer:
         if await self._write_known(model):
             return
         if writer.text:
-            self.decoded_tokens = await self._decoded_by_others(self.fleet.of(model))
+            self.decoded_tokens = await tokens_decoded_by_others(self.fleet.of(model), assemble(material), writer.text)
         answer = stream_answer(
             self.fleet,
             model,
@@ -192,6 +190,20 @@ class Answer:
             tokens_out=decoded,
         )
 
+    @property
+    def is_uncounted(self) -> bool:
+        """Whether there is text of which this attempt knows only that others wrote it."""
+        return bool(self._text) and self.fitted is None and not self.is_known
+
+    async def take_stock(self, material: Material) -> None:
+        """Count what others read and decoded, where nothing is written any more. Raise what `write` raises."""
+        self.material = material
+        states = self.fleet.of(self.fleet.catalog.find(self.reply.attempt.model))
+        self.decoded_tokens = await tokens_decoded_by_others(states, assemble(material), self._text)
+        for state in states[:1]:
+            self.replica, self.version, self.model_version = state, state.version, _version_of(state)
+            self.fitted = await self._fit(state, Progress("", 0))
+
     async def cancelled(self) -> Outcome:
         """Return the outcome of an answer that was stopped: it keeps, and pays, what was written."""
         read = await self._prompt_tokens() if self.decoded_tokens else 0
@@ -215,8 +227,7 @@ class Answer:
         return Outcome(
             status=status,
             finish_reason=finish_reason,
-            # One that is stopped before it could take over has nothing in the writer yet.
-            content=self.reply.writer.text or self.reply.attempt.checkpointed_text,
+            content=self._text,
             tokens_in=tokens_in,
             tokens_cached=tokens_cached,
             tokens_out=tokens_out,
@@ -228,6 +239,11 @@ class Answer:
             error_message=error_message,
             record=self.fitted.record if self.fitted else None,
         )
+
+    @property
+    def _text(self) -> str:
+        # One that is stopped before it could take over has nothing in the writer yet.
+        return self.reply.writer.text or self.reply.attempt.checkpointed_text
 
     @property
     def _prices(self) -> Prices:
@@ -247,31 +263,7 @@ class Answer:
         """Return the prompt's tokens, which a server reports only at the end that this answer did not reach."""
         if self.replica is None or self.fitted is None:
             return 0
-        return await _count(self.replica, assemble(self.material, self.fitted.record)) or 0
-
-    async def _decoded_by_others(self, states: Sequence[ReplicaState]) -> int:
-        """Return about how many tokens an earlier attempt decoded for the text there is."""
-        prompt = assemble(self.material)
-        for state in states:
-            whole = await _count(state, _continued(prompt, self.reply.writer.text))
-            if whole is not None:
-                return max(0, whole - (await _count(state, prompt) or 0))
-        return 0
-
-
-def _continued(prompt: tuple[ChatMessage, ...], text: str) -> tuple[ChatMessage, ...]:
-    if prompt and prompt[-1].role == "assistant":
-        *prompt_before, partial = prompt
-        return (*prompt_before, ChatMessage("assistant", partial.content + text))
-    return (*prompt, ChatMessage("assistant", text))
-
-
-async def _count(state: ReplicaState, messages: Sequence[ChatMessage]) -> int | None:
-    try:
-        async with asyncio.timeout(_COUNT_SECONDS):
-            return await state.server.count_tokens(messages)
-    except (ModelServerError, TimeoutError):
-        return None
+        return await tokens_of(self.replica, assemble(self.material, self.fitted.record)) or 0
 
 
 def _version_of(state: ReplicaState) -> str:

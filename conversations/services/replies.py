@@ -97,7 +97,7 @@ class ReplyWriter:
             if stopped.why is Why.HANDED_OVER:
                 await self._hand_over(reply)
                 return None
-            outcome = await answer.cancelled()
+            outcome = await self._cancelled(answer)
         permit.tokens_in = 0 if answer.is_known else outcome.tokens_in
         permit.tokens_out = answer.decoded_tokens
         # The model server may begin the next answer while this one is stored.
@@ -138,6 +138,16 @@ class ReplyWriter:
             log.warning("reply_failed", code=code, cause=error.code)
             return answer.failed(code, message)
         return answer.complete()
+
+    async def _cancelled(self, answer: Answer) -> Outcome:
+        """Return the outcome of an answer that was stopped, perhaps before this attempt at it knew what is paid."""
+        attempt = answer.reply.attempt
+        if answer.is_uncounted:
+            try:
+                await answer.take_stock(await self._read(attempt))
+            except (ContentTooLong, UnknownModel, ModelServerError) as error:
+                log.warning("not_counted", cause=error.code)
+        return await answer.cancelled()
 
     async def _read(self, attempt: Attempt) -> Material:
         """Read what the prompt is made of, however long the database is away."""
@@ -222,7 +232,10 @@ class ReplyWriter:
     async def _hand_over(self, reply: LiveReply) -> None:
         await self.publisher.drain(reply.writer, _DRAIN_SECONDS)
         job = await in_database(
-            requeueing.hand_over, reply.attempt, reply.writer.text, first_token_at=reply.first_token_at
+            requeueing.hand_over,
+            reply.attempt,
+            reply.writer.text or reply.attempt.checkpointed_text,
+            first_token_at=reply.first_token_at,
         )
         if job is not None:
             await in_database(generations.enqueue, [job])
