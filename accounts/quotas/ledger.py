@@ -1,6 +1,6 @@
 """The same counts as PostgreSQL knows them, for when Redis is away or has forgotten."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -19,12 +19,16 @@ _PAID_NOTHING = Q(tokens_in=0, tokens_out=0)
 
 def past_of(rules: Rules) -> Past:
     """Return what is known of a user; requests are those of the pool."""
-    reserved = list(_aged(TokenReservation.objects.filter(user_id=rules.user_id)))
-    return Past(
-        requests=_requests(rules, reserved),
-        minute=_minute(rules.user_id, reserved),
-        under_way=[(each.pk, each.tokens, each.pool, milliseconds(each.age)) for each in reserved],
-    )
+    return pasts_of([rules])[0]
+
+
+def pasts_of(pools: Sequence[Rules]) -> list[Past]:
+    """Return the same for several pools of one user."""
+    user_id = pools[0].user_id
+    reserved = list(_aged(TokenReservation.objects.filter(user_id=user_id)))
+    minute = _minute(user_id, reserved)
+    under_way = [(each.pk, each.tokens, each.pool, milliseconds(each.age)) for each in reserved]
+    return [Past(_requests(rules, reserved), minute, under_way) for rules in pools]
 
 
 def check(rules: Rules, wish: Wish) -> Counts:
@@ -43,9 +47,9 @@ def keep(rules: Rules, wish: Wish) -> None:
     )
 
 
-def look(rules: Rules) -> Counts:
-    """Return where a user stands, counting nothing."""
-    return _counts(rules, past_of(rules), 0)
+def look(pools: Sequence[Rules]) -> list[Counts]:
+    """Return where a user stands in some pools, counting nothing."""
+    return [_counts(rules, past, 0) for rules, past in zip(pools, pasts_of(pools), strict=True)]
 
 
 def gone_of(user_id: UUID, holders: dict[UUID, int], *, unknown_after_ms: int) -> list[UUID]:

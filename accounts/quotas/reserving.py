@@ -125,21 +125,19 @@ def _no_tokens_today(rules: Rules, wish: Wish, counts: Counts) -> AccountsError:
 
 def _looked(pools: list[Rules]) -> list[Counts]:
     try:
-        counts = windows.look(pools)
+        return _looked_in_redis(pools)
     except REDIS_UNREACHABLE as error:
         _warn(pools[0].user_id, error)
-        counts = None
+        return ledger.look(pools)
+
+
+def _looked_in_redis(pools: list[Rules]) -> list[Counts]:
+    """Return where a user stands. What Redis does not know it is told: the next look need not ask PostgreSQL."""
+    counts = windows.look(pools)
     if counts is None:
-        return [ledger.look(rules) for rules in pools]
-    return [_with_requests(rules, counted) for rules, counted in zip(pools, counts, strict=True)]
-
-
-def _with_requests(rules: Rules, counts: Counts) -> Counts:
-    """Return the counts, with the requests from the ledger where Redis does not know them."""
-    if counts.requests != windows.UNKNOWN:
-        return counts
-    known = ledger.look(rules)
-    return replace(counts, requests=known.requests, requests_reset_ms=known.requests_reset_ms)
+        counts = windows.look(pools, ledger.pasts_of(pools))
+        assert counts is not None
+    return counts
 
 
 def _release_in_redis(user_id: UUID, generation_id: UUID) -> None:

@@ -13,8 +13,6 @@ from foundation.redis import shared_client
 
 _RELEASED = 0
 
-UNKNOWN = -1
-
 
 def reserve(rules: Rules, wish: Wish, past: Past | None = None) -> Counts | None:
     """Count a wish where there is room for it everywhere; `None` where Redis does not know the user and `past` is not
@@ -34,12 +32,14 @@ def reserve(rules: Rules, wish: Wish, past: Past | None = None) -> Counts | None
     )
 
 
-def look(pools: Sequence[Rules]) -> list[Counts] | None:
-    """Return where a user stands in some pools, counting nothing; `None` where Redis does not know the user.
-
-    Of a pool whose requests it does not know, these are `UNKNOWN`.
-    """
-    asked = [{"pool": each.pool, "requests": each.requests, "window_ms": each.window_ms} for each in pools]
+def look(pools: Sequence[Rules], pasts: Sequence[Past] | None = None) -> list[Counts] | None:
+    """Return where a user stands in some pools, counting nothing; `None` where Redis does not know it and `pasts` are
+    not given."""
+    asked: dict[str, Any] = {
+        "pools": [{"pool": each.pool, "requests": each.requests, "window_ms": each.window_ms} for each in pools]
+    }
+    if pasts is not None:
+        asked["past"] = _told(pasts[0]) | {"requests": [_ages(past) for past in pasts]}
     answer = lua.run(shared_client(), "look", pools[0].user_id, asked)
     if answer is None:
         return None
@@ -92,9 +92,13 @@ def _asked(rules: Rules, wish: Wish, past: Past | None) -> dict[str, Any]:
     if rules.concurrent_generations is not None:
         asked["concurrent"] = rules.concurrent_generations
     if past is not None:
-        asked["past"] = {
-            "requests": {str(request_id): age_ms for request_id, age_ms in past.requests.items()},
-            "minute": past.minute,
-            "under_way": past.under_way,
-        }
+        asked["past"] = _told(past) | {"requests": _ages(past)}
     return asked
+
+
+def _told(past: Past) -> dict[str, Any]:
+    return {"minute": past.minute, "under_way": past.under_way}
+
+
+def _ages(past: Past) -> dict[str, int]:
+    return {str(request_id): age_ms for request_id, age_ms in past.requests.items()}

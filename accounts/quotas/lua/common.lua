@@ -1,7 +1,8 @@
 -- What every script here begins with: the names of one user's keys, and what is in them.
 --
 --   known          there while this Redis knows what the user has under way; with it gone, nothing below says anything
---   requests:pool  sorted set: the requests of a pool's window, by when they were counted
+--   requests:pool  sorted set: the requests of a pool's window, by when they were counted; at its end a mark that keeps
+--                  it there when it is empty: that there were none is known, too
 --   minute         sorted set: `tokens:id` of each wish of the last minute, by when it was counted
 --   places         sorted set: the generations under way, by when they are given up
 --   kept           hash: generation under way -> `tokens:pool`
@@ -12,6 +13,7 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local MINUTE_MS = 60000
 local PLACE_MS = 86400000 -- longer than any generation can live
+local MARK = '-'
 
 local known, minute, places, kept = base .. ':known', base .. ':minute', base .. ':places', base .. ':kept'
 
@@ -22,6 +24,7 @@ local function split(value) return string.match(value, '^(%d+):(.*)$') end
 local function knows(pool) return redis.call('EXISTS', known) == 1 and redis.call('EXISTS', window_of(pool)) == 1 end
 
 local function remember(window, length_ms)
+  redis.call('ZADD', window, '+inf', MARK)
   redis.call('PEXPIRE', window, length_ms)
   redis.call('PEXPIRE', minute, MINUTE_MS)
   redis.call('PEXPIRE', places, PLACE_MS)
@@ -39,6 +42,21 @@ local function leave_place(id)
   redis.call('HDEL', kept, id)
 end
 
+-- Take over what the database knows: of a window, then of what is under way. What is there already is newer.
+local function learn_window(window, length_ms, requests)
+  if redis.call('EXISTS', window) == 0 then
+    for id, age_ms in pairs(requests) do redis.call('ZADD', window, now - age_ms, id) end
+  end
+  remember(window, length_ms)
+end
+
+local function learn_under_way(past)
+  if redis.call('EXISTS', known) == 1 then return end
+  redis.call('DEL', minute, places, kept)
+  for _, each in ipairs(past.minute) do redis.call('ZADD', minute, now - each[3], each[2] .. ':' .. each[1]) end
+  for _, each in ipairs(past.under_way) do take_place(each[1], each[2], each[3], now - each[4]) end
+end
+
 local function forget_the_past(window, length_ms)
   redis.call('ZREMRANGEBYSCORE', window, '-inf', now - length_ms)
   redis.call('ZREMRANGEBYSCORE', minute, '-inf', now - MINUTE_MS)
@@ -47,10 +65,11 @@ end
 
 -- How many requests a window holds, and in how many ms there are fewer than its limit, or than now.
 local function requests_in(window, limit, length_ms)
-  local used = redis.call('ZCARD', window)
+  local used = redis.call('ZCOUNT', window, '-inf', '(+inf')
+  if used == 0 then return 0, 0 end
   local rank = math.max(0, used - math.max(1, limit))
   local leaves = redis.call('ZRANGE', window, rank, rank, 'WITHSCORES')[2]
-  return used, leaves and leaves + length_ms - now or 0
+  return used, leaves + length_ms - now
 end
 
 -- How many tokens the last minute holds, and in how many ms there is room for some more. Where these alone are more than

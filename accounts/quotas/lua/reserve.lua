@@ -8,15 +8,8 @@ local window = window_of(asked.pool)
 if not knows(asked.pool) then
   local past = asked.past
   if not past then return nil end
-  if redis.call('EXISTS', window) == 0 then
-    for id, age_ms in pairs(past.requests) do redis.call('ZADD', window, now - age_ms, id) end
-  end
-  if redis.call('EXISTS', known) == 0 then
-    redis.call('DEL', minute, places, kept)
-    for _, each in ipairs(past.minute) do redis.call('ZADD', minute, now - each[3], each[2] .. ':' .. each[1]) end
-    for _, each in ipairs(past.under_way) do take_place(each[1], each[2], each[3], now - each[4]) end
-  end
-  remember(window, asked.window_ms)
+  learn_under_way(past)
+  learn_window(window, asked.window_ms, past.requests)
 end
 forget_the_past(window, asked.window_ms)
 
