@@ -124,8 +124,15 @@ def _end_if_ready(erasure_id: str) -> None:
 
 @shared_task  # type: ignore[untyped-decorator]
 def close_months() -> None:
-    """Close the months that are over, with an invoice where something is to pay."""
-    closing.close_due(timezone.now())
+    """Have the months that are over closed, each plan's in a task of its own: one that fails holds up no other."""
+    for subscription_id in closing.due(timezone.now()):
+        close_months_of.delay(str(subscription_id))
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def close_months_of(subscription_id: str) -> None:
+    """Close a plan's months that are over, with an invoice where something is to pay."""
+    closing.close_months(UUID(subscription_id), timezone.now())
 
 
 @shared_task  # type: ignore[untyped-decorator]

@@ -9,6 +9,7 @@ import environ
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.csp import CSP
 
+from chatsite.currencies import currency
 from chatsite.logs import configure_logging
 from chatsite.mailers import mailer
 from chatsite.oidc import oidc_provider, origin_of
@@ -201,7 +202,9 @@ ACCOUNT_CHANGE_EMAIL = True
 ACCOUNT_EMAIL_NOTIFICATIONS = True
 ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
 ACCOUNT_REAUTHENTICATION_REQUIRED = True
-ACCOUNT_REAUTHENTICATION_METHODS = {"password", "mfa"}
+ACCOUNT_REAUTHENTICATION_METHODS = {"password", "mfa", "code"}
+# Such a code is mailed only to whoever signs in elsewhere, and has neither of the others (`AccountAdapter`).
+ACCOUNT_LOGIN_BY_CODE_TIMEOUT = 600
 ACCOUNT_LOGOUT_ON_GET = False
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_PREVENT_ENUMERATION = True
@@ -266,7 +269,7 @@ DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", default="Chat <chat@localhost
 
 # Money ----------------------------------------------------------------------------------------------------------------
 
-CURRENCY = env.str("CURRENCY", default="EUR")
+CURRENCY = currency(env.str("CURRENCY", default="EUR"))
 """The currency of every price, as ISO 4217 spells it; it has cents."""
 BILLING_GRACE_DAYS = env.int("BILLING_GRACE_DAYS", default=14)
 """How long a plan whose payment failed goes on; then the account is on the default tier."""

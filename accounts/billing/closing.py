@@ -1,6 +1,5 @@
 """Closes months: each month of a subscription once, one after the other, with an invoice where something is to pay."""
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
 from uuid import UUID
@@ -26,9 +25,27 @@ WAITS_AT_MOST = timedelta(days=2)
 """How long after its end a month waits for answers under way. What they cost then is billed with the next month."""
 
 
-def close_due(now: datetime) -> list[UUID]:
-    """Close every month that is over and not closed yet; return the invoices that were issued."""
-    return [invoice_id for subscription in _with_open_months(now) for invoice_id in _close_months(subscription, now)]
+def due(now: datetime) -> list[UUID]:
+    """Return the subscriptions with a month that is over and not closed yet."""
+    closed = ClosedPeriod.objects.filter(subscription=OuterRef("subscription")).order_by("-period_end")
+    billable = PlanSpan.objects.filter(subscription=OuterRef("pk"), starts_at__lt=Month.of(now).start).exclude(
+        ends_at__lte=Coalesce(closed.values("period_end")[:1], "starts_at")
+    )
+    waiting = ClosedPeriod.objects.filter(subscription=OuterRef("pk"), unsettled__gt=0)
+    up_to_date = ClosedPeriod.objects.filter(subscription=OuterRef("pk"), period_end__gte=Month.of(now).start)
+    # Of an account that was erased all has been billed, and its ledger is gone.
+    left = Subscription.objects.exclude(user=None).filter(~Exists(up_to_date))
+    return list(left.filter(Exists(billable) | Exists(waiting)).order_by("pk").values_list("pk", flat=True))
+
+
+def close_months(subscription_id: UUID, now: datetime) -> list[UUID]:
+    """Close the months of a subscription that are over, in their order; return the invoices that were issued."""
+    subscription = Subscription.objects.get(pk=subscription_id)
+    issued = []
+    while (month := _first_open_month(subscription)) is not None and _may_close(subscription, month, now):
+        invoice = close_period(subscription, month.start)
+        issued += [invoice.pk] if invoice else []
+    return issued
 
 
 @transaction.atomic
@@ -68,24 +85,6 @@ def close_account(user: User, *, at: datetime) -> list[UUID]:
         invoice = _close(subscription, month, at)
         issued += [invoice.pk] if invoice else []
     return issued
-
-
-def _close_months(subscription: Subscription, now: datetime) -> Iterator[UUID]:
-    while (month := _first_open_month(subscription)) is not None and _may_close(subscription, month, now):
-        invoice = close_period(subscription, month.start)
-        if invoice is not None:
-            yield invoice.pk
-
-
-def _with_open_months(now: datetime) -> list[Subscription]:
-    closed = ClosedPeriod.objects.filter(subscription=OuterRef("subscription")).order_by("-period_end")
-    billable = PlanSpan.objects.filter(subscription=OuterRef("pk"), starts_at__lt=Month.of(now).start).exclude(
-        ends_at__lte=Coalesce(closed.values("period_end")[:1], "starts_at")
-    )
-    waiting = ClosedPeriod.objects.filter(subscription=OuterRef("pk"), unsettled__gt=0)
-    up_to_date = ClosedPeriod.objects.filter(subscription=OuterRef("pk"), period_end__gte=Month.of(now).start)
-    subscriptions_left = Subscription.objects.filter(~Exists(up_to_date))
-    return list(subscriptions_left.filter(Exists(billable) | Exists(waiting)).order_by("pk"))
 
 
 def _first_open_month(subscription: Subscription) -> Month | None:

@@ -19,7 +19,7 @@ pro, _ = Tier.objects.get_or_create(
 user = User.objects.get(email="EMAIL")
 subscription = subscriptions.subscribe(user, basic, at=datetime(2026, 9, 16, tzinfo=UTC))
 subscriptions.change_plan(subscription, pro, at=datetime(2026, 10, 10, tzinfo=UTC))
-closing.close_due(datetime(2026, 11, 5, tzinfo=UTC))
+closing.close_months(subscription.pk, datetime(2026, 11, 5, tzinfo=UTC))
 invoice = user.invoices.earliest("period_start")
 invoices.mark_paid(invoice, at=datetime(2026, 11, 6, tzinfo=UTC))
 invoices.credit(user.invoices.latest("period_start"), Decimal("2.00"), reason="An outage", by=None)

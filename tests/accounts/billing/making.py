@@ -3,10 +3,11 @@
 from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import count
+from uuid import UUID
 
 import time_machine
 
-from accounts.billing import subscriptions
+from accounts.billing import closing, subscriptions
 from accounts.billing.closing import close_period
 from accounts.models import Invoice, Tier, TokenReservation, UsageRecord, User
 from foundation.ids import new_id
@@ -50,6 +51,11 @@ def make_usage(user: User, cost, when: datetime, *, day=None) -> UsageRecord:
 
 def make_reservation(user: User, day) -> TokenReservation:
     return TokenReservation.objects.create(generation_id=new_id(), user=user, model="large", day=day, tokens=100)
+
+
+def close_due(now: datetime) -> list[UUID]:
+    """Close every month that is over, as the tasks do; return the invoices that were issued."""
+    return [issued for plan in closing.due(now) for issued in closing.close_months(plan, now)]
 
 
 def make_invoice(user: User | None = None, total="30.00", *, name: str = "Alice") -> Invoice:

@@ -13,12 +13,12 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from accounts.billing import subscriptions
-from accounts.billing.closing import CLOSES_AFTER, WAITS_AT_MOST, close_account, close_due, close_period
+from accounts.billing.closing import CLOSES_AFTER, WAITS_AT_MOST, close_account, close_period
 from accounts.billing.months import Month
 from accounts.exceptions import InvalidRequest
 from accounts.models import BillingMail, ClosedPeriod, Invoice, NumberSeries, Subscription, TokenReservation
 from accounts.signals import invoice_issued
-from tests.accounts.billing.making import at, make_plan, make_reservation, make_usage
+from tests.accounts.billing.making import at, close_due, make_plan, make_reservation, make_usage
 from tests.accounts.factories import make_user
 
 pytestmark = pytest.mark.django_db

@@ -12,7 +12,7 @@ from django.core import mail
 from django.db import connection
 
 from accounts import tasks
-from accounts.billing import invoices, mails, subscriptions
+from accounts.billing import closing, invoices, mails, subscriptions
 from accounts.models import BillingMail, Invoice, Subscription
 from tests.accounts.billing.making import ISSUED, at, make_invoice, make_plan
 from tests.accounts.factories import make_user
@@ -49,6 +49,9 @@ def test_months_are_closed_once(run):
     subscriptions.subscribe(user, make_plan("30.00"), at=at(2026, 11, 1))
     with time_machine.travel(ISSUED, tick=False):
         run(tasks.close_months)
+        (plan,) = closing.due(ISSUED)
+        run(lambda: tasks.close_months_of(str(plan)))
+        assert closing.due(ISSUED) == []
     assert Invoice.objects.get().total == Decimal("30.00")
 
 
