@@ -17,6 +17,3 @@ invoice_changed = Signal()
 
 subscription_ended = Signal()
 """Sent after the commit with `subscription_id`: the user is on the default tier, whoever collected is to stop."""
-
-account_closed = Signal()
-"""Sent after the commit with `user_id`: the account is to be erased, and whatever is done for it is to stop."""

@@ -1,20 +1,16 @@
-"""What is done here when an account is closed and erased: answers stop, and what was said is forgotten everywhere."""
+"""What is done here when an account is erased: what was said is forgotten everywhere."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
 from uuid import UUID
 
 from django.apps import apps
 from django.conf import settings
-from django.dispatch import receiver
 
 from accounts.erasure import audit
 from accounts.erasure.stores import register
-from accounts.signals import account_closed
-from conversations import queries
 from conversations.models import Conversation, Memory, Preference
-from conversations.services import context_cache, conversations, generations
+from conversations.services import context_cache, conversations
 from conversations.services.exports import writing
 from conversations.services.imports import reading
 from foundation.redis import shared_client
@@ -34,13 +30,6 @@ def register_all() -> None:
     register("memories", _erase_memories)
     register("preferences", _erase_preferences)
     register("turns in the queue", _forget_turns, after=[CONVERSATIONS])
-
-
-@receiver(account_closed, dispatch_uid="conversations.stop_answers")
-def stop_answers(sender: Any, *, user_id: UUID, **_kwargs: Any) -> None:
-    """Stop the account's answers under way, wherever they are."""
-    for generation in queries.under_way_of(user_id):
-        generations.request_cancel(generation.pk)
 
 
 def _erase_conversations(user_id: UUID) -> Mapping[str, int]:

@@ -9,7 +9,6 @@ from django.utils import timezone
 
 from accounts.erasure import progress, receipts, sessions
 from accounts.models import APIKey, Erasure, User
-from accounts.signals import account_closed
 from accounts.signing_out import sign_out_everywhere
 from foundation.background import send_after_commit
 from foundation.ids import new_id
@@ -35,7 +34,6 @@ def request_erasure(user_id: UUID) -> Erasure:
     _close(user)
     if ended := sign_out_everywhere(user):
         progress.note(erasure, sessions.NAME, ended)
-    transaction.on_commit(lambda: account_closed.send_robust(sender=User, user_id=user_id), robust=True)
     send_after_commit(_BEGIN, identifier)
     log.info("account_closed", erasure_id=str(identifier))
     return erasure

@@ -9,6 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts import quotas
+from accounts.erasure.closing import request_erasure
 from accounts.exceptions import TokensExceeded
 from accounts.models import TokenReservation, UsageRecord, User
 from conversations import tasks
@@ -192,6 +193,16 @@ def test_all_of_a_users_answers_are_stopped_and_nobody_elses(alice):
     assert states == {waiting.pk: "cancelled", running.pk: "running", others.pk: "queued"}
     assert Generation.objects.get(pk=running.pk).cancel_requested_at
     assert Generation.objects.get(pk=others.pk).cancel_requested_at is None
+    assert_books_balance()
+
+
+def test_the_answers_of_a_closed_account_are_stopped_at_once(alice, django_capture_on_commit_callbacks):
+    waiting, running = ask(alice), ask(alice)
+    claims.claim(running.pk)
+    with django_capture_on_commit_callbacks(execute=True):
+        request_erasure(alice.pk)
+    assert Generation.objects.get(pk=waiting.pk).status == "cancelled"
+    assert Generation.objects.get(pk=running.pk).cancel_requested_at
     assert_books_balance()
 
 
