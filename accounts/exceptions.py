@@ -69,7 +69,3 @@ class ConcurrencyExceeded(AccountsError):
 
 class ModelQuotaExceeded(AccountsError):
     code = "model_quota_exceeded"
-
-
-class StillNeeded(AccountsError):
-    code = "still_needed"

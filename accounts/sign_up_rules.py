@@ -8,8 +8,7 @@ from django.http import HttpRequest
 from accounts import invitations
 from accounts.models import Invitation, User
 
-OPEN, INVITE, DOMAIN, CLOSED = "open", "invite", "domain", "closed"
-MODES = (OPEN, INVITE, DOMAIN, CLOSED)
+INVITE, DOMAIN, CLOSED = "invite", "domain", "closed"
 SESSION_KEY = "invitation"
 HEADER = "X-Invitation"
 
