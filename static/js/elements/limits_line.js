@@ -34,9 +34,10 @@ class LimitsLine extends HTMLElement {
     } catch (error) {
       // What was said stays: the next answer's end asks again.
       if (!(error instanceof Refused)) throw error;
+    } finally {
+      this.#isAsking = false;
+      this.#askWhenStale();
     }
-    this.#isAsking = false;
-    this.#askWhenStale();
     if (this.#hasToAskAgain) this.#ask();
   }
 
