@@ -366,7 +366,7 @@ TEMPORARY_KEEP_HOURS = env.int("TEMPORARY_KEEP_HOURS", default=24)
 """How long after its last message a temporary conversation is deleted."""
 EXPORT_KEEP_DAYS = env.int("EXPORT_KEEP_DAYS", default=7)
 """How long the file of an export can be fetched."""
-MAX_IMPORT_BYTES = env.int("MAX_IMPORT_BYTES", default=500_000_000)
+MAX_IMPORT_BYTES = env.int("MAX_IMPORT_BYTES", default=500 * 1024 * 1024)
 """How large a file may be that conversations are imported from."""
 STREAM_KEEP_SECONDS = 3600
 """Lifetime of a generation's token stream in Redis after its last event."""
