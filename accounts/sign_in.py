@@ -22,6 +22,7 @@ from accounts.time_zones import zone_of
 _TOO_OFTEN = ("too_many_login_attempts", "rate_limited")
 _RESETS = ("account_reset_password", "request_password_reset")
 _NO_PASSWORD = "nobody's"  # noqa: S105
+_MAILED_CODE = "reauthenticate_by_code"
 
 
 class EmailBackend(AuthenticationBackend):  # type: ignore[misc]
@@ -50,6 +51,11 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
             raise ImmediateHttpResponse(APIResponse(request, status=403, errors=[error]))
         told = {"suspension": sanctions.suspension_of(user.pk), "zone": zone_of(user)}
         return render(request, "account/account_inactive.html", told, status=403)
+
+    def get_reauthentication_methods(self, user: User) -> list[dict[str, Any]]:
+        methods: list[dict[str, Any]] = super().get_reauthentication_methods(user)
+        # A mailed code is for those who could not say otherwise that it is them.
+        return [method for method in methods if method["id"] != _MAILED_CODE] or methods
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         return sign_up_rules.is_open_to(request)
