@@ -53,7 +53,7 @@ def table(request: SignedInRequest) -> HttpResponse:
 @signed_in
 def limits(request: SignedInRequest) -> HttpResponse:
     """Tell the composer's script anew of what little is left of."""
-    return render(request, "conversations/_limits.html")
+    return render(request, "_limits.html")
 
 
 @require_POST
