@@ -1,6 +1,5 @@
 """Reads what a subscription used in a month, from the ledger."""
 
-from datetime import datetime
 from decimal import Decimal
 
 from django.db import connection
@@ -28,17 +27,16 @@ GROUP BY span.id
 """
 
 
-def stretches_of(subscription: Subscription, month: Month, until: datetime | None = None) -> list[Stretch]:
-    """Return the month's times on each plan, with what was used in them; of a month under way, those up to `until`."""
+def stretches_of(subscription: Subscription, month: Month) -> list[Stretch]:
+    """Return the month's times on each plan, with what was used in them; the open one lasts to the month's end."""
     usage = _usage_by_span(subscription, month)
-    end = min(month.end, until or month.end)
     return [
         Stretch(
             Terms(span.tier_id, span.provider, span.monthly_price, span.bills_overage, span.included_usage),
-            min(span.ends_at or end, end) - max(span.starts_at, month.start),
+            min(span.ends_at or month.end, month.end) - max(span.starts_at, month.start),
             usage.get(span.pk, Decimal(0)),
         )
-        for span in _spans_in(subscription, month.start, end)
+        for span in _spans_in(subscription, month)
     ]
 
 
@@ -48,8 +46,8 @@ def count_unsettled(subscription: Subscription, month: Month) -> int:
     return TokenReservation.objects.filter(user=subscription.user_id, day__range=days).count()
 
 
-def _spans_in(subscription: Subscription, start: datetime, end: datetime) -> QuerySet[PlanSpan]:
-    spans = subscription.spans.filter(Q(ends_at=None) | Q(ends_at__gt=start), starts_at__lt=end)
+def _spans_in(subscription: Subscription, month: Month) -> QuerySet[PlanSpan]:
+    spans = subscription.spans.filter(Q(ends_at=None) | Q(ends_at__gt=month.start), starts_at__lt=month.end)
     return spans.order_by("starts_at")
 
 

@@ -20,10 +20,9 @@ def offered_plans() -> QuerySet[Tier]:
     return Tier.objects.filter(is_offered=True).exclude(pk=settings.DEFAULT_TIER).order_by("monthly_price", "name")
 
 
-def plan_of(user: User) -> Subscription | None:
-    """Return the user's subscription, unless it has ended."""
-    current = Subscription.objects.exclude(status=Subscription.Status.ENDED).filter(user=user)
-    return current.select_related("tier").first()
+def subscription_of(user: User) -> Subscription | None:
+    """Return the user's subscription, also one that has ended."""
+    return Subscription.objects.filter(user=user).select_related("tier").first()
 
 
 def is_paid_by_stripe(tier: Tier) -> bool:
@@ -53,10 +52,9 @@ def leave_plan(user: User, *, at: datetime) -> None:
         subscriptions.end(known, at=at)
 
 
-def charges_so_far(subscription: Subscription, now: datetime) -> Charges:
-    """Return what the month under way has cost until now."""
-    month = Month.of(now)
-    return charges_of(stretches_of(subscription, month, until=now), month)
+def charges_in(subscription: Subscription, month: Month) -> Charges:
+    """Return what a month under way will cost if the plan goes on as it is and nothing more is used."""
+    return charges_of(stretches_of(subscription, month), month)
 
 
 def _locked(user: User) -> Subscription | None:
@@ -65,6 +63,5 @@ def _locked(user: User) -> Subscription | None:
 
 
 def _refuse_if_stripe_collects(subscription: Subscription) -> None:
-    is_over = subscription.status == Subscription.Status.ENDED
-    if subscription.provider == Subscription.Provider.STRIPE and not is_over:
+    if subscription.is_collected_by_stripe:
         raise InvalidRequest("Your plan is paid by card: change or end it under “Payment and plan”.")

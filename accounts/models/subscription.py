@@ -35,7 +35,11 @@ class Subscription(models.Model):
     created_at = models.DateTimeField(default=timezone.now)
 
     def __str__(self) -> str:
-        return f"{self.tier_id} of {self.user_id}"
+        return f"{self.tier_id} ({self.status})"
+
+    @property
+    def is_collected_by_stripe(self) -> bool:
+        return self.provider == self.Provider.STRIPE and self.status != self.Status.ENDED
 
 
 class PlanSpan(models.Model):

@@ -18,8 +18,8 @@ def checkout_url(user: User, tier: Tier, *, attempt: UUID, done_url: str, back_u
     """
     if not (tier.is_offered and tier.stripe_price_id):
         raise InvalidRequest("This plan cannot be chosen here.", param="tier")
-    collected = Subscription.objects.filter(user=user, provider=Subscription.Provider.STRIPE)
-    if collected.exclude(status=Subscription.Status.ENDED).exists():
+    known = Subscription.objects.filter(user=user).first()
+    if known is not None and known.is_collected_by_stripe:
         raise InvalidRequest("You have a plan already: change it under “Payment and plan”.", param="tier")
 
     def begin(customer: str) -> Session:

@@ -5,7 +5,7 @@ from uuid import UUID
 from stripe import InvalidRequestError
 
 from accounts.models import StripeCustomer, Subscription, User
-from accounts.stripe import syncing
+from accounts.stripe import overage, syncing
 from accounts.stripe.client import asking, is_configured, is_missing, stripe_client
 from accounts.stripe.customers import customers_at_stripe
 
@@ -26,8 +26,11 @@ def stop_collecting(subscription_id: UUID) -> None:
     if theirs is not None:
         syncing.sync(theirs.customer_id)
         ended.refresh_from_db()
-    if ended.status == Subscription.Status.ENDED:
-        _cancel(ended.stripe_subscription_id)
+    if ended.status != Subscription.Status.ENDED:
+        return
+    _cancel(ended.stripe_subscription_id)
+    for invoice_id in ended.invoices.exclude(stripe_invoice_id="").values_list("pk", flat=True):
+        overage.follow(invoice_id)
 
 
 def erase_customer(user_id: UUID) -> int:

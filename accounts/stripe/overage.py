@@ -51,7 +51,8 @@ def push(invoice_id: UUID) -> None:
 def follow(invoice_id: UUID) -> None:
     """Have what Stripe collects be what is left of an invoice, and note it as paid once Stripe has been.
 
-    What is on a bill that the customer was sent is not changed any more. Raise `PaymentProviderUnavailable`.
+    It collects nothing any more for a plan that has ended: no bill would come. What is on a bill that the customer was
+    sent is not changed any more. Raise `PaymentProviderUnavailable`.
     """
     invoice = Invoice.objects.filter(pk=invoice_id).exclude(stripe_invoice_id="").first()
     if invoice is None:
@@ -59,8 +60,8 @@ def follow(invoice_id: UUID) -> None:
     with asking("invoice_items.retrieve"):
         item = _retrieved(invoice.stripe_invoice_id)
         bill = stripe_client().v1.invoices.retrieve(str(item.invoice)) if item and item.invoice else None
-        if item is not None and (bill is None or bill.status == "draft"):
-            _correct(item, _cents_due(invoice.pk))
+        if bill is None or bill.status == "draft":
+            _correct(invoice.pk, item, _cents_due(invoice.pk))
     if bill is not None and bill.status == "paid":
         _note_paid([invoice.pk])
 
@@ -80,9 +81,7 @@ def _note_paid(invoice_ids: list[UUID]) -> None:
 
 
 def _is_collected(invoice: Invoice) -> bool:
-    subscription = invoice.subscription
-    is_live = subscription.status != Subscription.Status.ENDED
-    return invoice.status == Invoice.Status.OPEN and is_live and subscription.provider == Subscription.Provider.STRIPE
+    return invoice.status == Invoice.Status.OPEN and invoice.subscription.is_collected_by_stripe
 
 
 def _invoice_id_on(line: InvoiceLineItem) -> UUID | None:
@@ -123,15 +122,18 @@ def _retrieved(item_id: str) -> InvoiceItem | None:
         return None  # it was taken back
 
 
-def _correct(item: InvoiceItem, cents: int) -> None:
+def _correct(invoice_id: UUID, item: InvoiceItem | None, cents: int) -> None:
     items = stripe_client().v1.invoice_items
-    if cents == 0:
-        items.delete(item.id)
-    elif cents != item.amount:
+    if item is not None and cents and cents != item.amount:
         items.update(item.id, {"amount": cents})
+    if item is not None and not cents:
+        items.delete(item.id)
+    if item is None or not cents:
+        # Not there any more: should Stripe collect for the plan again, it is pushed again.
+        Invoice.objects.filter(pk=invoice_id, status=Invoice.Status.OPEN).update(stripe_invoice_id="")
 
 
 def _cents_due(invoice_id: UUID) -> int:
-    invoice = Invoice.objects.get(pk=invoice_id)
-    due = invoices.left_of(invoice) if invoice.status == Invoice.Status.OPEN else Decimal(0)
+    invoice = Invoice.objects.select_related("subscription").get(pk=invoice_id)
+    due = invoices.left_of(invoice) if _is_collected(invoice) else Decimal(0)
     return int(due * 100)

@@ -2,7 +2,6 @@
 
 from uuid import UUID
 
-from django.conf import settings
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -27,18 +26,16 @@ from foundation.ids import new_id
 @signed_in
 def page(request: SignedInRequest) -> HttpResponse:
     """Show the plan, the month so far, the plans to choose from, the invoices and credit notes."""
-    now = timezone.now()
-    subscription = plans.plan_of(request.user)
-    span = subscription.spans.filter(ends_at=None).first() if subscription else None
+    subscription = plans.subscription_of(request.user)
+    month = Month.of(timezone.now())
     context = {
         "subscription": subscription,
-        "span": span,
-        "month": Month.of(now),
-        "charges": plans.charges_so_far(subscription, now) if subscription else None,
+        "span": subscription.spans.filter(ends_at=None).first() if subscription else None,
+        "month": month,
+        "charges": plans.charges_in(subscription, month) if subscription else None,
         "plans": [(plan, plans.is_paid_by_stripe(plan)) for plan in plans.offered_plans()],
-        "has_portal": bool(subscription and subscription.provider and is_configured()),
+        "has_portal": bool(subscription and subscription.is_collected_by_stripe and is_configured()),
         "attempt": new_id(),
-        "default_tier": settings.DEFAULT_TIER,
         "invoices": Invoice.objects.filter(user=request.user).order_by("-issued_at", "-number"),
         "credit_notes": CreditNote.objects.filter(invoice__user=request.user)
         .select_related("invoice")

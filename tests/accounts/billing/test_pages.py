@@ -8,6 +8,7 @@ import time_machine
 from django.test import Client
 
 from accounts.billing import invoices, subscriptions
+from accounts.billing.closing import close_period
 from accounts.models import Subscription
 from foundation.ids import new_id
 from tests.accounts.billing.making import ISSUED, at, make_invoice, make_plan, make_usage
@@ -42,14 +43,29 @@ def test_a_person_takes_a_plan_changes_it_and_ends_it():
     assert user.tier_id == "free"
 
 
-def test_the_month_so_far_is_told():
+def test_the_months_invoice_as_it_stands_is_the_one_that_comes():
     user, plan = make_user(), make_plan("30.00", included="1.00")
-    subscriptions.subscribe(user, plan, at=at(2026, 11, 1))
+    subscription = subscriptions.subscribe(user, plan, at=at(2026, 11, 1))
     make_usage(user, "3.00", at(2026, 11, 2))
-    with time_machine.travel(at(2026, 11, 16), tick=False):
+    with time_machine.travel(at(2026, 11, 3), tick=False):
         shown = text_of(signed_in_as(user))
-    assert "November 2026 so far" in shown
-    assert "EUR 17.50" in shown  # half a month's price, and what is beyond half of what a month includes
+    assert "The invoice for November 2026, as it stands" in shown
+    assert "EUR 32.00" in shown
+    with time_machine.travel(ISSUED, tick=False):
+        assert close_period(subscription, at(2026, 11, 1)).total == Decimal("32.00")
+
+
+def test_what_is_still_to_be_paid_after_the_end_of_a_plan_is_told():
+    user, plan = make_user(), make_plan("30.00")
+    subscription = subscriptions.subscribe(user, plan, at=at(2026, 11, 1))
+    subscriptions.end(subscription, at=at(2026, 11, 16))
+    with time_machine.travel(at(2026, 11, 20), tick=False):
+        shown = text_of(signed_in_as(user))
+    assert "You are on <strong>free</strong>" in shown
+    assert "EUR 15.00" in shown
+    assert "Your plan has ended: this is for the time until then." in shown
+    with time_machine.travel(ISSUED, tick=False):
+        assert "as it stands" not in text_of(signed_in_as(user))
 
 
 @pytest.mark.parametrize("tier", ["enterprise", "free", "nothing", "a b", ""])
@@ -87,6 +103,18 @@ def test_a_plan_that_stripe_collects_is_not_changed_beside_it():
     client.post("/account/billing/end")
     user.refresh_from_db()
     assert user.tier == plan
+
+
+def test_an_invoice_that_stripe_collects_asks_for_no_other_payment():
+    user = make_user()
+    invoice = make_invoice(user)
+    due = "15 December 2026"
+    assert f"due {due}" in text_of(signed_in_as(user))
+    Subscription.objects.update(provider="stripe")
+    listed, shown = text_of(signed_in_as(user)), text_of(signed_in_as(user), f"/account/invoices/{invoice.pk}")
+    assert "with your next card payment" in listed
+    assert f"due {due}" not in listed
+    assert "it is collected with your next card payment" in shown
 
 
 def test_a_payment_that_is_due_is_told():

@@ -175,6 +175,23 @@ def test_what_was_paid_otherwise_is_taken_off_a_draft_and_stays_on_a_bill_that_w
     assert items(stripe) == []
 
 
+def test_what_was_to_be_collected_for_a_plan_that_ended_is_taken_back_and_collected_if_it_begins_again(
+    stripe, alice, plus, customer, subscription, invoice
+):
+    tasks.push_overage(str(invoice.pk))
+    stripe.things["subscriptions"][subscription.stripe_subscription_id]["status"] = "canceled"
+    subscriptions.end(subscription)
+    for _ in range(2):
+        tasks.stop_collecting(str(subscription.pk))
+    assert items(stripe) == []
+    again = stripe.subscription(customer, "price_plus")
+    subscriptions.subscribe(alice, plus, provider="stripe", stripe_subscription_id=again["id"])
+    stripe.forget_keys()
+    assert list(overage.pending()) == [invoice.pk]
+    tasks.push_overage(str(invoice.pk))
+    assert len(items(stripe)) == 1
+
+
 def test_a_change_of_an_invoice_is_told_after_its_commit_and_once(invoice, django_capture_on_commit_callbacks):
     with django_capture_on_commit_callbacks() as told:
         invoices.credit(invoice, Decimal("1.00"), reason="An outage", by=None)
