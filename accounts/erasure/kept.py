@@ -24,7 +24,7 @@ KEPT = (
         "Whom it was about, why, and the values before and after are taken out.",
     ),
     Kept(
-        "This receipt",
+        "The receipt",
         "It is the proof of the erasure, for a year.",
         "It holds numbers and times, nothing of the person.",
     ),
