@@ -53,7 +53,7 @@ class ExportsView(APIView):
     )
     def post(self, request: Request) -> Response:
         """Have all that you have here written into one zip. While that goes on, a further call returns it."""
-        NothingSerializer(data=request.data or {}).is_valid(raise_exception=True)
+        NothingSerializer(data=request.data).is_valid(raise_exception=True)
         export = requests.request(user_of(request))
         return Response(ExportSerializer(export).data, status=status.HTTP_202_ACCEPTED)
 

@@ -9,6 +9,7 @@ from allauth.account.models import EmailAddress
 from django.db.models import F
 
 from accounts.models import APIKey, CreditNote, Invoice, InvoiceLine, Subscription, UsageRecord, User
+from accounts.pricing import exact
 from conversations.models import Memory
 from conversations.services.exports import json_text
 from conversations.services.preferences import preference_of
@@ -118,7 +119,8 @@ def _invoice(invoice: Invoice) -> str:
 
 def _usage(user: User) -> Iterator[dict[str, Any]]:
     rows = UsageRecord.objects.filter(user=user).order_by("created_at", "pk").values(*_USAGE_FIELDS)
-    yield from rows.iterator(chunk_size=_ROWS_AT_ONCE)
+    for row in rows.iterator(chunk_size=_ROWS_AT_ONCE):
+        yield row | {"cost": exact(row["cost"])}
 
 
 def _csv_line(values: Iterable[Any]) -> str:

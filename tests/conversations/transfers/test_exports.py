@@ -93,6 +93,16 @@ def test_an_export_holds_all_that_a_user_has_and_nothing_of_anybody_else(alice, 
     assert b"of-bob" not in everything
 
 
+@pytest.mark.parametrize("cost", ["0", "0.0000001", "0.000000000001", "12.5", "30"])
+def test_what_an_answer_cost_is_written_out_in_full(alice, cost):
+    spent = {"tokens_in": 5, "tokens_out": 2, "cost": Decimal(cost)}
+    UsageRecord.objects.create(generation_id=new_id(), user=alice, model="small", **spent)
+    export = written(alice)
+    assert document(export, "usage.json")[0]["cost"] == cost
+    table = opened(export).read("usage.csv").decode()
+    assert [row["cost"] for row in csv.DictReader(io.StringIO(table))] == [cost]
+
+
 def test_the_page_of_a_conversation_has_the_shown_branch(alice):
     make_conversation(alice)
     page = opened(written(alice)).read("conversations/00001 Tea.md").decode()

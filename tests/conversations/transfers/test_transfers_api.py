@@ -144,6 +144,12 @@ def test_a_suspended_account_is_refused_its_data_too(dora, owners, method, path)
     error_of(dora.call(method, path.format(**owners)), 403, "account_suspended")
 
 
+@pytest.mark.parametrize("body", ["null", "[]", "0", "false", '""', '"all"'])
+def test_an_export_is_not_asked_for_by_what_is_no_object(dora, body):
+    error_of(dora.post("/v1/exports", body), 422, "invalid_request")
+    assert not Export.objects.exists()
+
+
 def test_fields_that_nobody_documented_are_refused(dora):
     error_of(dora.post("/v1/exports", {"format": "csv"}), 422, "invalid_request")
     assert error_of(upload(dora, overwrite="1"), 422, "invalid_request")["param"] == "overwrite"
