@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 import time_machine
-from django.db import connection
+from django.db import IntegrityError, connection, transaction
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -91,6 +91,29 @@ def test_never_more_than_the_total_is_credited(amounts):
     left = invoices.left_of(invoice)
     assert 0 <= left <= Decimal("30.00")
     assert (invoice.status == Status.CREDITED) == (left == 0)
+
+
+CHANGES = [
+    ("invoice", {"total": Decimal("1.00")}),
+    ("invoice", {"number": "2026-999999"}),
+    ("invoice", {"issuer": "Somebody else"}),
+    ("invoice", {"due_at": DUE + timedelta(days=1)}),
+    ("invoice", {"currency": "USD"}),
+    ("line", {"amount": Decimal("1.00")}),
+    ("line", {"description": "Something else"}),
+    ("note", {"amount": Decimal("1.00")}),
+    ("note", {"number": "CN-2026-999999"}),
+]
+
+
+@pytest.mark.parametrize(("paper", "change"), [*CHANGES, ("invoice", None), ("line", None), ("note", None)])
+def test_what_was_issued_cannot_be_changed_or_deleted_whoever_tries(paper, change):
+    invoice = make_invoice(total="30.00")
+    note = invoices.credit(invoice, Decimal("2.00"), reason="An outage", by=None)
+    rows = {"invoice": Invoice.objects, "line": invoice.lines, "note": CreditNote.objects}[paper].all()
+    with pytest.raises(IntegrityError, match="What was issued is not changed"), transaction.atomic():
+        rows.update(**change) if change else rows._raw_delete("default")
+    assert (Invoice.objects.get().total, CreditNote.objects.get().number) == (Decimal("30.00"), note.number)
 
 
 @pytest.mark.django_db(transaction=True)
