@@ -8,8 +8,7 @@ from django.core.cache import cache
 from django.http import HttpRequest
 
 from accounts.models import SHARED_POOL, ModelLimit, User
-from accounts.quotas.lua import base_key
-from foundation.redis import shared_client
+from accounts.quotas import windows
 
 _APPS = ("allauth.account", "allauth.mfa", "allauth")
 
@@ -20,16 +19,13 @@ def erase(user_id: UUID) -> dict[str, int]:
     Those by network address are nobody's, and end by themselves within minutes.
     """
     return {
-        "quotas": shared_client().unlink(*_quota_keys(user_id)),
+        "quotas": windows.forget(user_id, _pools()),
         "limits of signing in": sum(map(_forget_sign_ins, User.objects.filter(pk=user_id))),
     }
 
 
-def _quota_keys(user_id: UUID) -> list[str]:
-    base = base_key(user_id)
-    pools = [SHARED_POOL, *ModelLimit.objects.values_list("model", flat=True).distinct()]
-    windows = [f"{base}:requests:{pool}" for pool in pools]
-    return [*windows, *(f"{base}:{name}" for name in ("known", "minute", "places", "kept"))]
+def _pools() -> list[str]:
+    return [SHARED_POOL, *ModelLimit.objects.values_list("model", flat=True).distinct()]
 
 
 def _forget_sign_ins(user: User) -> int:

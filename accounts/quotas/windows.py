@@ -70,6 +70,12 @@ def vacate(user_id: UUID, generation_ids: Collection[UUID]) -> None:
     lua.run(shared_client(), "vacate", user_id, list(generation_ids))
 
 
+def forget(user_id: UUID, pools: Collection[str]) -> int:
+    """Forget all that is counted of a user, in these pools; return how many keys held it."""
+    count: int = lua.run(shared_client(), "forget", user_id, list(pools))
+    return count
+
+
 def add(user_id: UUID, pool: str, generation_id: UUID, *, age_ms: int, tokens_under_way: int | None) -> None:
     """Count what was counted elsewhere; `tokens_under_way` are given while it is not at its end."""
     asked: dict[str, Any] = {"id": generation_id, "pool": pool, "age_ms": age_ms}
