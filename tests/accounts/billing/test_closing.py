@@ -7,12 +7,14 @@ from threading import Barrier
 
 import pytest
 import time_machine
-from django.db import connection, transaction
+from django.db import DataError, connection, transaction
+from django.db.models import ProtectedError
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from accounts.billing import subscriptions
+from accounts import sanctions, tasks
+from accounts.billing import closing, subscriptions
 from accounts.billing.closing import CLOSES_AFTER, WAITS_AT_MOST, close_account, close_period
 from accounts.billing.months import Month
 from accounts.exceptions import InvalidRequest
@@ -77,6 +79,109 @@ def test_a_plan_taken_and_ended_inside_the_month_pays_its_share():
     with time_machine.travel(AFTER, tick=False):
         invoice = close_period(subscription, NOVEMBER.start)
     assert invoice.total == Decimal("10.00")
+
+
+FEBRUARY_OF_A_LEAP_YEAR = Month.of(at(2028, 2, 1))
+DECEMBER = Month.of(at(2026, 12, 1))
+
+
+@pytest.mark.parametrize(
+    ("month", "changes", "amounts"),
+    [
+        (NOVEMBER, [("big", at(2026, 11, 16))], ["5.00", "15.00"]),  # up in the middle
+        (NOVEMBER, [("big", NOVEMBER.start), ("small", at(2026, 11, 16))], ["15.00", "5.00"]),  # down
+        (NOVEMBER, [("big", at(2026, 11, 11)), ("small", at(2026, 11, 21))], ["6.67", "10.00"]),  # up, down again
+        (NOVEMBER, [("big", NOVEMBER.start)], ["30.00"]),  # at midnight of the first day
+        (NOVEMBER, [("big", at(2026, 11, 30))], ["9.67", "1.00"]),  # at midnight of the last day
+        (NOVEMBER, [("big", NOVEMBER.end)], ["10.00"]),  # at midnight after it
+        (NOVEMBER, [("big", NOVEMBER.end - timedelta(microseconds=1))], ["10.00"]),
+        (NOVEMBER, [("none", NOVEMBER.start)], []),
+        (NOVEMBER, [("none", at(2026, 11, 2)), ("small", at(2026, 11, 30))], ["0.67"]),
+        (FEBRUARY_OF_A_LEAP_YEAR, [("big", at(2028, 2, 29))], ["9.66", "1.03"]),
+        (FEBRUARY_OF_A_LEAP_YEAR, [("none", at(2028, 2, 29))], ["9.66"]),
+        (FEBRUARY_OF_A_LEAP_YEAR, [("big", at(2028, 2, 15, 12))], ["5.00", "15.00"]),
+        (DECEMBER, [("big", at(2026, 12, 31))], ["9.68", "0.97"]),
+        (DECEMBER, [("big", at(2026, 12, 31, 23, 59, 59))], ["10.00"]),  # a second costs less than half a cent
+    ],
+)
+def test_a_change_of_plan_divides_the_month_to_the_moment(month, changes, amounts):
+    plans = {"small": make_plan("10.00"), "big": make_plan("30.00")}
+    subscription = subscriptions.subscribe(make_user(), plans["small"], at=month.start - timedelta(days=40))
+    for choice, moment in changes:
+        if choice == "none":
+            subscriptions.end(subscription, at=moment)
+        else:
+            subscriptions.subscribe(subscription.user, plans[choice], at=moment)
+    with time_machine.travel(month.end + CLOSES_AFTER, tick=False):
+        close_due(month.end + CLOSES_AFTER)
+    billed = Invoice.objects.filter(period_start=month.start)
+    assert [line.amount for invoice in billed for line in invoice.lines.all()] == [Decimal(each) for each in amounts]
+
+
+def test_a_price_that_rises_in_the_middle_counts_for_who_comes_after():
+    plan, early, late = make_plan("30.00"), make_user(), make_user()
+    subscriptions.subscribe(early, plan, at=NOVEMBER.start)
+    plan.monthly_price = Decimal("60.00")
+    plan.save()
+    subscriptions.subscribe(early, plan, at=at(2026, 11, 10))
+    subscriptions.subscribe(late, plan, at=at(2026, 11, 16))
+    with time_machine.travel(AFTER, tick=False):
+        close_due(AFTER)
+    assert {invoice.user: invoice.total for invoice in Invoice.objects.all()} == {early: 30, late: 30}
+
+
+def test_a_plan_that_is_taken_off_the_offer_goes_on_and_is_billed_and_cannot_be_deleted():
+    subscription = november_plan("30.00")
+    tier = subscription.tier
+    tier.is_offered = False
+    tier.save()
+    with pytest.raises(ProtectedError):
+        tier.delete()
+    subscriptions.end(subscription, at=at(2026, 11, 16))
+    with pytest.raises(ProtectedError):
+        tier.delete()
+    with time_machine.travel(AFTER, tick=False):
+        assert close_period(subscription, NOVEMBER.start).total == Decimal("15.00")
+
+
+def test_a_suspended_account_keeps_its_plan_and_is_billed_for_it():
+    subscription = november_plan("30.00")
+    sanctions.suspend(subscription.user, reason="Spam", by=None)
+    with time_machine.travel(AFTER, tick=False):
+        assert close_period(subscription, NOVEMBER.start).total == Decimal("30.00")
+
+
+def test_a_plan_of_nobody_is_not_billed():
+    subscription = november_plan("30.00")
+    subscription.user.delete()
+    with time_machine.travel(AFTER, tick=False):
+        assert close_due(AFTER) == []
+
+
+def test_a_month_that_cannot_be_closed_holds_up_no_other():
+    broken, sound = november_plan("30.00"), november_plan("30.00")
+    # As much as no column holds.
+    for _ in range(2):
+        make_usage(broken.user, "999999999999", at(2026, 11, 5))
+    broken.spans.update(bills_overage=True)
+    with time_machine.travel(AFTER, tick=False):
+        tasks.close_months()
+        due = closing.due(AFTER)
+        assert set(due) == {broken.pk, sound.pk}
+        with pytest.raises(DataError), transaction.atomic():
+            tasks.close_months_of(str(broken.pk))
+        tasks.close_months_of(str(sound.pk))
+    assert Invoice.objects.get().subscription == sound
+
+
+def test_invoices_are_in_the_currency_of_their_day(settings):
+    subscription = november_plan("30.00", since=at(2026, 10, 1))
+    with time_machine.travel(NOVEMBER.start + CLOSES_AFTER, tick=False):
+        close_due(NOVEMBER.start + CLOSES_AFTER)
+    settings.CURRENCY = "CHF"
+    with time_machine.travel(AFTER, tick=False):
+        close_due(AFTER)
+    assert list(subscription.invoices.order_by("period_start").values_list("currency", flat=True)) == ["EUR", "CHF"]
 
 
 def test_usage_is_billed_on_the_plan_of_its_time_and_not_outside_of_plans():
