@@ -20,7 +20,13 @@ from accounts.models import User
 from accounts.time_zones import zone_of
 
 _TOO_OFTEN = ("too_many_login_attempts", "rate_limited")
-_RESETS = ("account_reset_password", "request_password_reset")
+_OF_KNOWN_ADDRESSES = (
+    "account_reset_password",
+    "request_password_reset",
+    "openid_connect_callback",
+    "provider_token",
+)
+"""Where an address may be that of an account already. `SocialAccountAdapter` looks itself at who is new."""
 _NO_PASSWORD = "nobody's"  # noqa: S105
 _MAILED_CODE = "reauthenticate_by_code"
 
@@ -69,8 +75,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
 
     def clean_email(self, email: str) -> str:
         user = context.request.user
-        if context.request.resolver_match.url_name in _RESETS:
-            # Who may sign up says nothing of who has an account.
+        if context.request.resolver_match.url_name in _OF_KNOWN_ADDRESSES:
             return str(super().clean_email(email))
         if not user.is_authenticated:
             sign_up_rules.check_new_address(context.request, email)

@@ -155,6 +155,16 @@ def test_a_way_back_is_good_once(client, provider):
     assert not is_signed_in(client)
 
 
+def test_a_code_that_was_stolen_is_worth_nothing_on_another_way_back(client, provider):
+    stolen = parse_qs(urlsplit(come_back(Client(), client.post(LOGIN)["Location"])).query)["code"][0]
+    thief = Client()
+    own = urlsplit(come_back(thief, thief.post(LOGIN)["Location"]))
+    state = parse_qs(own.query)["state"][0]
+    thief.get(own.path, {"code": stolen, "state": state})
+    assert not is_signed_in(thief)
+    assert User.objects.count() == 0
+
+
 def test_leaving_carries_state_and_a_proof_key(client, provider):
     asked = parse_qs(urlsplit(client.post(LOGIN)["Location"]).query)
     assert asked["code_challenge_method"] == ["S256"]
@@ -174,6 +184,15 @@ def test_the_rules_of_signing_up_hold_here_too(client, provider, settings, mode)
     settings.SIGN_UP, settings.SIGN_UP_DOMAINS = mode, ["elsewhere.example"]
     assert sign_in(client).status_code == 403
     assert User.objects.count() == 0
+
+
+@pytest.mark.parametrize("mode", ["closed", "invite", "domain"])
+def test_who_has_an_account_signs_in_whoever_may_sign_up(client, provider, settings, mode):
+    settings.SIGN_UP, settings.SIGN_UP_DOMAINS = mode, ["elsewhere.example"]
+    user = make_user("ann@example.com", password=PASSWORD)
+    sign_in(client)
+    assert is_signed_in(client)
+    assert SocialAccount.objects.get().user == user
 
 
 def test_an_invited_person_signs_up_through_the_provider(client, provider, settings):
