@@ -2,7 +2,8 @@
 --
 --   known          there while this Redis knows what the user has under way; with it gone, nothing below says anything
 --   requests:pool  sorted set: the requests of a pool's window, by when they were counted; at its end a mark that keeps
---                  it there when it is empty: that there were none is known, too
+--                  it there when it is empty: that there were none is known, too. The mark tells the window's length:
+--                  of a longer one, which a change of tier may bring, it says nothing
 --   minute         sorted set: `tokens:id` of each wish of the last minute, by when it was counted
 --   places         sorted set: the generations under way, by when they are given up
 --   kept           hash: generation under way -> `tokens:pool`
@@ -13,7 +14,6 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local MINUTE_MS = 60000
 local PLACE_MS = 86400000 -- longer than any generation can live
-local MARK = '-'
 
 local known, minute, places, kept = base .. ':known', base .. ':minute', base .. ':places', base .. ':kept'
 
@@ -21,10 +21,16 @@ local function window_of(pool) return base .. ':requests:' .. pool end
 
 local function split(value) return string.match(value, '^(%d+):(.*)$') end
 
-local function knows(pool) return redis.call('EXISTS', known) == 1 and redis.call('EXISTS', window_of(pool)) == 1 end
+local function mark_of(length_ms) return string.format('-%d', length_ms) end
+
+local function knows_window(window, length_ms) return redis.call('ZSCORE', window, mark_of(length_ms)) end
+
+local function knows(pool, length_ms)
+  return redis.call('EXISTS', known) == 1 and knows_window(window_of(pool), length_ms)
+end
 
 local function remember(window, length_ms)
-  redis.call('ZADD', window, '+inf', MARK)
+  redis.call('ZADD', window, '+inf', mark_of(length_ms))
   redis.call('PEXPIRE', window, length_ms)
   redis.call('PEXPIRE', minute, MINUTE_MS)
   redis.call('PEXPIRE', places, PLACE_MS)
@@ -44,7 +50,8 @@ end
 
 -- Take over what the database knows: of a window, then of what is under way. What is there already is newer.
 local function learn_window(window, length_ms, requests)
-  if redis.call('EXISTS', window) == 0 then
+  if not knows_window(window, length_ms) then
+    redis.call('DEL', window)
     for id, age_ms in pairs(requests) do redis.call('ZADD', window, now - age_ms, id) end
   end
   remember(window, length_ms)

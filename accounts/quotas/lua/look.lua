@@ -5,7 +5,7 @@
 -- requests, and in how many ms there are fewer.
 local past = asked.past
 for i, each in ipairs(asked.pools) do
-  if not knows(each.pool) then
+  if not knows(each.pool, each.window_ms) then
     if not past then return nil end
     learn_under_way(past)
     learn_window(window_of(each.pool), each.window_ms, past.requests[i])

@@ -5,7 +5,7 @@
 -- is checked before anything is written: a refusal counts nowhere. Who is refused for want of a place is told who holds
 -- them, and since how many ms, so that the caller can find out who of them is gone.
 local window = window_of(asked.pool)
-if not knows(asked.pool) then
+if not knows(asked.pool, asked.window_ms) then
   local past = asked.past
   if not past then return nil end
   learn_under_way(past)

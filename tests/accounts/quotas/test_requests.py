@@ -124,6 +124,22 @@ def test_a_smaller_tier_refuses_until_enough_has_left_the_window():
     assert refusal.value.details["remaining"] == 0
 
 
+def test_some_time_on_a_tier_with_a_shorter_window_makes_no_room_in_the_longer_one():
+    user = make_user_with(requests=3, window_seconds=7200)
+    for minutes in (30, 20, 10):
+        use(user, ago=timedelta(minutes=minutes))
+    longer, shorter = user.tier, make_tier(requests=3, window_seconds=60)
+    for tier, used in [(longer, 3), (shorter, 0), (longer, 3), (shorter, 0)]:
+        user.tier = tier
+        assert quotas.peek(user).requests.used == used
+        assert quotas.limits_of(user)[0].used == used
+    reserve(user)
+    user.tier = longer
+    assert quotas.peek(user).requests.used == 4
+    with pytest.raises(RequestsExceeded):
+        reserve(user)
+
+
 def test_a_tier_without_requests_admits_none():
     with pytest.raises(RequestsExceeded):
         reserve(make_user_with(requests=0))
