@@ -3,6 +3,7 @@
 from typing import Any, ClassVar
 
 from allauth.account.forms import SignupForm
+from allauth.core import context
 from django.contrib import messages
 from django.contrib.auth import authenticate
 from django.contrib.auth.forms import AdminUserCreationForm, UserChangeForm
@@ -10,11 +11,20 @@ from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
+from accounts import sign_up_rules
 from accounts.models import User
 
 
 class SignUpForm(SignupForm):  # type: ignore[misc]  # allauth is untyped
-    """The sign-up form, which may be sent twice at once: whoever is second finds the account made, and is signed in."""
+    """The sign-up form, which may be sent twice at once: whoever is second finds the account made, and is signed in.
+
+    Whoever follows an invitation finds its address filled in.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if invitation := sign_up_rules.invitation_of(context.request):
+            self.initial.setdefault("email", invitation.email)
 
     def try_save(self, request: HttpRequest) -> Any:
         try:

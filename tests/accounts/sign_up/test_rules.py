@@ -55,6 +55,20 @@ def test_an_invited_person_signs_up_once_with_the_tier_of_the_invitation(client,
     assert (spent.status_code, "no longer good" in spent.text) == (404, True)
 
 
+def test_the_form_has_the_address_of_the_invitation(client, settings):
+    settings.SIGN_UP = "invite"
+    _, link = invite("invited@example.com")
+    assert 'value="invited@example.com"' in client.get(path_of(link), follow=True).text
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_offered"), [("open", True), ("domain", True), ("invite", False), ("closed", False)]
+)
+def test_the_sign_in_page_offers_an_account_only_where_one_can_be_made(client, settings, mode, is_offered):
+    settings.SIGN_UP = mode
+    assert ("Create an account" in client.get("/accounts/login/").text) is is_offered
+
+
 def test_an_invitation_is_for_its_own_address(client, settings):
     settings.SIGN_UP = "invite"
     _, link = invite("invited@example.com")
