@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+AFTER_A_DELETION = "what has ended keeps nothing"
+"""False for a moment where a conversation is deleted while it is answered: until the worker says what was used."""
 CHECKS = {
     "what a day keeps is what is reserved": """
         SELECT user_id, day, pool, budget.reserved, kept.tokens FROM accounts_tokenbudget budget FULL JOIN (
@@ -30,7 +32,7 @@ CHECKS = {
         LEFT JOIN accounts_usagerecord record ON record.generation_id = generation.message_id
         WHERE generation.status IN ('queued', 'running')
           AND (reservation.generation_id IS NULL OR record.generation_id IS NOT NULL)""",
-    "what has ended keeps nothing": """
+    AFTER_A_DELETION: """
         SELECT generation_id FROM accounts_tokenreservation reservation WHERE NOT EXISTS (
           SELECT FROM conversations_generation
           WHERE message_id = reservation.generation_id AND status IN ('queued', 'running'))""",

@@ -4,9 +4,9 @@ import pytest
 from django.db import connection
 
 _NOTE = """
-CREATE TABLE noted_reservation AS SELECT generation_id, tokens FROM accounts_tokenreservation WITH NO DATA;
+CREATE TABLE noted_reservation AS SELECT generation_id, tokens, pool FROM accounts_tokenreservation WITH NO DATA;
 CREATE FUNCTION note_reservation() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN INSERT INTO noted_reservation VALUES (NEW.generation_id, NEW.tokens); RETURN NULL; END $$;
+BEGIN INSERT INTO noted_reservation VALUES (NEW.generation_id, NEW.tokens, NEW.pool); RETURN NULL; END $$;
 CREATE TRIGGER note AFTER INSERT ON accounts_tokenreservation FOR EACH ROW EXECUTE FUNCTION note_reservation();
 """
 _STOP = """
