@@ -4,11 +4,12 @@ from typing import Any
 
 import structlog
 from django.conf import settings
-from django.core.mail import send_mail
+from django.core.mail import EmailMessage
 from django.db import transaction
 from django.template.loader import render_to_string
 from django.utils import timezone
 
+from accounts.billing import papers, pdf
 from accounts.models import BillingMail, Invoice, Subscription
 
 log = structlog.get_logger(__name__)
@@ -56,8 +57,18 @@ def _send(mail: BillingMail) -> None:
     user = mail.subscription.user
     if user is None:
         return
-    context: dict[str, Any] = {**mail.details, "invoice": mail.invoice, "site_url": settings.SITE_URL}
+    context: dict[str, Any] = {
+        **mail.details,
+        "invoice": mail.invoice,
+        "site_url": settings.SITE_URL,
+        # No page opens to an account that is closed: its last invoice is in the mail alone.
+        "has_pages": user.is_active,
+    }
     subject = _SUBJECTS[BillingMail.Kind(mail.kind)].format(number=mail.invoice.number if mail.invoice else "")
     text = render_to_string(f"invoices/mails/{mail.kind}.txt", context)
-    send_mail(subject, text, None, [user.email])
+    message = EmailMessage(subject, text, None, [user.email])
+    if mail.kind == BillingMail.Kind.INVOICE_ISSUED and mail.invoice is not None:
+        paper = papers.invoice_paper(mail.invoice)
+        message.attach(paper.file_name, pdf.print_paper(paper), "application/pdf")
+    message.send()
     log.info("billing_mail_sent", kind=mail.kind, subscription_id=str(mail.subscription_id))

@@ -11,7 +11,7 @@ from accounts.stripe import tasks
 from accounts.stripe.client import is_configured
 from accounts.stripe.ending import erase_customer
 
-stores.register("stripe", erase_customer)
+stores.register("stripe", erase_customer, after=["last invoices"])
 
 
 @receiver(invoice_issued, dispatch_uid="accounts.stripe.invoice_issued")
