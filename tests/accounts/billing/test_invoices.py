@@ -7,15 +7,17 @@ from decimal import Decimal
 import pytest
 import time_machine
 from django.db import IntegrityError, connection, transaction
+from django.test import Client
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from accounts.billing import invoices, subscriptions
+from accounts.billing import invoices, plans, subscriptions
 from accounts.exceptions import InvalidRequest
-from accounts.models import CreditNote, Invoice, Subscription
-from tests.accounts.billing.making import ISSUED, at, make_invoice
-from tests.accounts.factories import make_user
+from accounts.models import CreditNote, Invoice, Subscription, User
+from conversations.models import Conversation
+from tests.accounts.billing.making import ISSUED, at, close_due, make_invoice
+from tests.accounts.factories import bearer, make_key, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -91,6 +93,28 @@ def test_never_more_than_the_total_is_credited(amounts):
     left = invoices.left_of(invoice)
     assert 0 <= left <= Decimal("30.00")
     assert (invoice.status == Status.CREDITED) == (left == 0)
+
+
+def test_who_does_not_pay_goes_on_for_free_and_is_back_on_the_plan_once_it_is_paid_with_all_that_was_there():
+    user = make_user()
+    invoice = make_invoice(user)
+    plan, key, conversation = Subscription.objects.get().tier, make_key(user), Conversation.objects.create(user=user)
+    invoices.start_graces(DUE)
+    assert User.objects.get(pk=user.pk).tier == plan, "it goes on in the grace"
+    ended = DUE + timedelta(days=14)
+    subscriptions.end_graces(ended)
+    assert User.objects.get(pk=user.pk).tier_id == "free"
+    with pytest.raises(InvalidRequest, match="Pay it first"):
+        plans.choose_plan(user, plan, at=ended)
+    invoices.mark_paid(invoice, at=ended + timedelta(days=1))
+    plans.choose_plan(user, plan, at=ended + timedelta(days=2))
+    assert User.objects.get(pk=user.pk).tier == plan
+    assert Client().get("/v1/invoices", headers=bearer(key)).status_code == 200
+    assert Conversation.objects.get() == conversation
+    with time_machine.travel(at(2027, 2, 1, 2), tick=False):
+        close_due(at(2027, 2, 1, 2))
+    # Of December two days were free.
+    assert [each.total for each in Invoice.objects.order_by("period_start")] == [30, Decimal("28.06"), 30]
 
 
 CHANGES = [

@@ -1,14 +1,21 @@
 """The page of plan and invoices, the papers, and the same by the API."""
 
+import re
 from datetime import timedelta
 from decimal import Decimal
+from html import unescape
+from io import BytesIO
 
 import pytest
 import time_machine
 from django.test import Client
+from django.utils.html import strip_tags
+from pypdf import PdfReader
 
 from accounts.billing import invoices, subscriptions
 from accounts.billing.closing import close_period
+from accounts.billing.money import shown as money
+from accounts.billing.papers import invoice_paper
 from accounts.models import Subscription
 from foundation.ids import new_id
 from tests.accounts.billing.making import ISSUED, at, make_invoice, make_plan, make_usage
@@ -141,6 +148,29 @@ def test_invoices_and_credit_notes_are_shown_as_pages_and_pdf(settings):
         answer = client.get(path)
         assert answer["Content-Type"] == "application/pdf"
         assert answer.content.startswith(b"%PDF-")
+
+
+@pytest.mark.parametrize("name", ["Alice", "王小明", "Лев Толстой", "Jane O’Neill-García"])
+def test_page_and_pdf_say_the_same(settings, name):
+    settings.INVOICE_ISSUER = "Example Ltd\n1 High Street"
+    user, small, big = make_user(name=name), make_plan("10.00"), make_plan("1234.50", included="1.00")
+    subscription = subscriptions.subscribe(user, small, at=at(2026, 11, 1))
+    subscriptions.change_plan(subscription, big, at=at(2026, 11, 12))
+    make_usage(user, "3.456", at(2026, 11, 20))
+    with time_machine.travel(ISSUED, tick=False):
+        invoice = close_period(subscription, at(2026, 11, 1))
+    client = signed_in_as(user)
+    page = strip_tags(text_of(client, f"/account/invoices/{invoice.pk}"))
+    pdf = PdfReader(BytesIO(client.get(f"/account/invoices/{invoice.pk}.pdf").content)).pages[0].extract_text()
+    shown, printed = (re.sub(r"\s", "", unescape(each).replace("\0", "")) for each in (page, pdf))
+    paper = invoice_paper(invoice)
+    said = [paper.title, *paper.issuer, *paper.customer, *(value for _, value in paper.facts)]
+    said += [part for line in (*paper.lines, paper.total) for part in (line.description, money(line.amount, "EUR"))]
+    assert len(paper.lines) == 3
+    for text in said:
+        assert re.sub(r"\s", "", text) in shown
+        assert re.sub(r"\s", "", text) in printed
+    assert sum(line.amount for line in paper.lines) == paper.total.amount
 
 
 def test_an_invoices_pdf_stays_the_same_when_it_is_paid():

@@ -5,6 +5,9 @@ from decimal import Decimal
 from io import BytesIO
 
 import pytest
+from hypothesis import example, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 from pypdf import PdfReader
 
 from accounts.billing.charges import Line
@@ -60,6 +63,26 @@ def test_a_name_of_several_scripts_is_whole():
 def test_a_character_that_no_font_has_is_told_by_its_number():
     assert printable("Ann \U00012000") == "Ann U+12000"
     assert "U+12000" in text_of(print_paper(paper("Ann \U00012000")))
+
+
+def test_signs_that_no_font_has_are_told_by_their_numbers_also_within_a_name():
+    assert "Ann U+1F600 Lee" in text_of(print_paper(paper("Ann \U0001f600 Lee")))
+
+
+NAMED = st.text(st.characters(exclude_categories=["Cs"]), max_size=150)
+
+
+@hypothesis_settings(max_examples=12, deadline=None)
+@given(NAMED)
+@example("W" * 150)
+@example("a\u202eb\u200fc")
+@example("\x00\x1b[31m\x7f\ufeff\u2028x\r\ny")
+@example("e" + "\u0301" * 60)
+@example("محمد Alice 王 Лев \U0001f469\u200d\U0001f467 123")
+def test_any_name_can_be_printed_and_the_rest_of_the_paper_stays(name):
+    text = text_of(print_paper(paper(name)))
+    for part in ("Invoice 2026-000001", "alice@example.org", "EUR 1,234.50", "Total"):
+        assert part in text
 
 
 def test_everything_that_is_on_the_paper_is_printed():
