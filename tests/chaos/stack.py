@@ -23,10 +23,11 @@ COMMANDS = {
     "worker": "run_inference_worker",
     "redis": "valkey-server",
     "database": "pginstall/bin/postgres",
+    "bulk": "--queues=bulk",
 }
 MODEL = "model"
 MEMORY = "all that Redis holds"
-PARTS = (*COMMANDS, MODEL, MEMORY)
+PARTS = (*(part for part in COMMANDS if part != "bulk"), MODEL, MEMORY)
 
 
 @dataclass
