@@ -1,7 +1,7 @@
 """Tiers in the admin: their limits and prices, checked before they count, from the next request on."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.conf import settings
@@ -54,6 +54,11 @@ class TierForm(forms.ModelForm):  # type: ignore[type-arg]
 class ModelLimitForm(forms.ModelForm):  # type: ignore[type-arg]
     """What is kept for one model that exists."""
 
+    class Meta:
+        help_texts: ClassVar[dict[str, str]] = {
+            "tokens_per_day": "Empty: no limit for this model, for the tier's own does not count its tokens."
+        }
+
     def clean_model(self) -> str:
         name: str = self.cleaned_data["model"]
         _check_models_exist([name])
@@ -96,7 +101,8 @@ class TierAdmin(AuditedAdmin):
                     ("tokens_per_minute", "tokens_per_day"),
                     "concurrent_generations",
                 ),
-                "description": "An empty limit does not hold. What is changed here counts from the next request on.",
+                "description": "An empty limit does not hold. What is changed here counts from the next request on,"
+                " what is kept for single models within five seconds.",
             },
         ),
         ("Answers", {"fields": ("allowed_models", "max_answer_tokens", "uses_answer_cache")}),

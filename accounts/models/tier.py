@@ -79,7 +79,10 @@ class Tier(models.Model):
 
 
 class ModelLimit(models.Model):
-    """What a tier keeps for one model: the others cannot use it up, and that model uses up nothing of theirs."""
+    """What a tier keeps for one model: the others cannot use it up, and that model uses up nothing of theirs.
+
+    Without `tokens_per_day` the model's tokens have no daily limit; the tier's does not count them either.
+    """
 
     tier = models.ForeignKey(Tier, on_delete=models.CASCADE, related_name="model_limits")
     model = models.CharField(max_length=100, help_text="The model's name, as users choose it.")
