@@ -7,6 +7,7 @@ from accounts.exceptions import ModelNotInTier, ModelQuotaExceeded, RequestsExce
 from accounts.models import ModelLimit, TokenBudget
 from accounts.quotas.rules import forget_own_limits
 from foundation.ids import new_id
+from tests.accounts.factories import make_user, signed_in_as
 from tests.accounts.quotas.conftest import admitted_of, forget_everything, make_user_with, reserve, settle, use
 
 pytestmark = pytest.mark.django_db
@@ -101,3 +102,18 @@ def test_a_model_that_the_tier_does_not_offer_is_refused():
         reserve(user, model="dear")
     assert refused.value.param == "model"
     assert quotas.peek(user).requests.used == 1
+
+
+def test_a_model_whose_day_is_left_open_has_no_daily_limit_whatever_the_tier_has():
+    user = make_user_with(tokens_per_day=100)
+    ModelLimit.objects.create(tier=user.tier, model="dear", requests_per_window=5)
+    forget_own_limits()
+    assert reserve(user, 10**6, model="dear").tokens is None
+    assert reserve(user, 100).tokens_remaining == 0
+
+
+def test_the_admin_says_what_an_open_limit_means():
+    staff = signed_in_as(make_user(is_staff=True, is_superuser=True))
+    page = staff.get("/admin/accounts/tier/free/change/").text
+    assert "no limit for this model" in page
+    assert "within five seconds" in page
