@@ -48,14 +48,6 @@ tokens_out, cost and model_version, the same for all rows. Whoever deletes a res
 counts. Budgets are locked last, and in one order.
 """
 
-_SETTLE = f"""
-WITH ended AS (
-  SELECT %(generation_id)s::uuid AS generation_id, %(user_id)s::uuid AS user_id,
-         %(conversation_id)s::uuid AS conversation_id, %(model)s AS model
-), {SETTLE_ENDED}
-SELECT count(*) FROM recorded
-"""  # noqa: S608 — of constants
-
 _SETTLE_ORPHANS = f"""
 WITH ended AS (
   SELECT generation_id, user_id, NULL::uuid AS conversation_id, model FROM accounts_tokenreservation
@@ -72,35 +64,6 @@ NOTHING_USED: dict[str, Any] = {
     "model_version": "",
 }
 """The parameters of `SETTLE_ENDED` for what failed, was refused, or never began."""
-
-
-def settle(
-    *,
-    generation_id: UUID,
-    user_id: UUID,
-    conversation_id: UUID | None,
-    model: str,
-    tokens_in: int,
-    tokens_cached: int,
-    tokens_out: int,
-    cost: Decimal = Decimal(0),
-    model_version: str = "",
-) -> bool:
-    """Write what a generation used, in the caller's transaction. Say whether it was the first time: no other counts."""
-    parameters = {
-        "generation_id": generation_id,
-        "user_id": user_id,
-        "conversation_id": conversation_id,
-        "model": model,
-        "tokens_in": tokens_in,
-        "tokens_cached": tokens_cached,
-        "tokens_out": tokens_out,
-        "cost": cost,
-        "model_version": model_version,
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(_SETTLE, parameters)
-        return bool(cursor.fetchone()[0])
 
 
 def settle_orphans(generation_ids: Sequence[UUID]) -> list[UUID]:

@@ -7,10 +7,10 @@ from django.contrib.sessions.backends.db import SessionStore
 from django.contrib.sessions.models import Session
 from django.utils import timezone
 
-from accounts import usage
 from accounts.models import RequestReservation, UsageRecord
 from accounts.tasks import clear_expired_sessions, count_reservations_again
 from foundation.ids import new_id
+from tests.accounts import settling
 from tests.accounts.factories import make_user
 
 pytestmark = pytest.mark.django_db
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 def test_a_generation_is_recorded_once_however_often_it_is_told():
     user, generation_id = make_user(), new_id()
     for tokens_out in (7, 9):
-        usage.settle(
+        settling.settle(
             generation_id=generation_id,
             user_id=user.pk,
             conversation_id=new_id(),

@@ -3,11 +3,11 @@
 import pytest
 from django.urls import reverse
 
-from accounts import usage
 from accounts.callers import caller_from_bearer
 from accounts.exceptions import KeyRevoked
 from accounts.models import Tier, User
 from foundation.ids import new_id
+from tests.accounts import settling
 from tests.accounts.factories import PASSWORD, make_key_row, make_user
 
 pytestmark = pytest.mark.django_db
@@ -68,7 +68,7 @@ def test_the_ledger_can_only_be_read(staff):
     user = make_user()
     record = {"model": "small", "tokens_in": 1, "tokens_cached": 0, "tokens_out": 2}
     generation_id = new_id()
-    usage.settle(generation_id=generation_id, user_id=user.pk, conversation_id=None, **record)
+    settling.settle(generation_id=generation_id, user_id=user.pk, conversation_id=None, **record)
     assert user.email in staff.get(reverse("admin:accounts_usagerecord_changelist")).text
     assert staff.get(reverse("admin:accounts_usagerecord_add")).status_code == 403
     assert staff.post(reverse("admin:accounts_usagerecord_change", args=[generation_id]), {}).status_code == 403

@@ -9,11 +9,12 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
-from accounts import quotas, usage
+from accounts import quotas
 from accounts.exceptions import AccountsError
 from accounts.models import Tier, UsageRecord
 from foundation.ids import new_id
 from foundation.redis import shared_client
+from tests.accounts import settling
 from tests.accounts.factories import make_tier, make_user
 
 
@@ -64,7 +65,7 @@ def reserve(user, tokens=10, *, model="small", generation_id=None):
 
 
 def settle(user, generation_id, tokens_in=0, tokens_out=0, *, model="small"):
-    usage.settle(
+    settling.settle(
         generation_id=generation_id,
         user_id=user.pk,
         conversation_id=None,

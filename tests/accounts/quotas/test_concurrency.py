@@ -2,11 +2,12 @@
 
 import pytest
 
-from accounts import quotas, usage
+from accounts import quotas
 from accounts.exceptions import ConcurrencyExceeded
 from accounts.models import TokenReservation
 from accounts.quotas import reserving
 from foundation.ids import new_id
+from tests.accounts import settling
 from tests.accounts.quotas.conftest import admitted_of, forget_everything, make_user_with, reserve, settle
 
 pytestmark = pytest.mark.django_db
@@ -29,7 +30,7 @@ def test_an_end_makes_room():
 def test_an_end_that_redis_was_not_told_of_locks_nobody_out():
     user, first = make_user_with(concurrent_generations=1), new_id()
     reserve(user, generation_id=first)
-    usage.settle(
+    settling.settle(
         generation_id=first, user_id=user.pk, conversation_id=None, model="small",
         tokens_in=1, tokens_cached=0, tokens_out=1,
     )  # fmt: skip

@@ -13,6 +13,7 @@ from accounts.models import TokenBudget, TokenReservation, UsageRecord
 from foundation.database import in_database
 from foundation.ids import new_id
 from foundation.redis import connect_async
+from tests.accounts import settling
 from tests.accounts.factories import make_user
 from tests.accounts.quotas.conftest import make_user_with, reserve, settle
 
@@ -101,7 +102,7 @@ def test_one_statement_settles_many_of_several_users_days_and_pools(django_asser
 
 def test_an_exact_cost_is_kept_to_the_last_digit():
     user, generation_id = make_user(), new_id()
-    usage.settle(
+    settling.settle(
         generation_id=generation_id, user_id=user.pk, conversation_id=None, model="small", model_version="small-1",
         tokens_in=7, tokens_cached=0, tokens_out=1, cost=Decimal("0.000000123456"),
     )  # fmt: skip

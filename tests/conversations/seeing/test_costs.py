@@ -2,11 +2,11 @@
 
 import pytest
 
-from accounts import usage
 from accounts.models import UsageRecord
 from conversations.costs import gauges_of
 from conversations.models import Conversation, Generation, Message
 from conversations.services import forking
+from tests.accounts import settling
 from tests.accounts.factories import bearer, make_key
 from tests.conversations.seeing.conftest import make_exchanges
 
@@ -17,7 +17,7 @@ def pay(message, tokens_in, cached, out):
     """End an answer as the worker does: with its counts, and in the ledger."""
     Message.objects.filter(pk=message.pk).update(tokens_in=tokens_in, tokens_cached=cached, tokens_out=out)
     conversation = message.conversation
-    usage.settle(
+    settling.settle(
         generation_id=message.id, user_id=conversation.user_id, conversation_id=conversation.id, model="small",
         tokens_in=tokens_in, tokens_cached=cached, tokens_out=out,
     )  # fmt: skip
