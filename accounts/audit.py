@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from accounts.models import AuditLog, User
+from foundation import audit
 from foundation.audit import Act
 
 
@@ -22,6 +23,6 @@ def keep(act: Act) -> AuditLog:
 
 def keep_of_user(
     action: str, user_id: UUID, *, reason: str, by: User | None, changes: Mapping[str, Any] | None = None
-) -> AuditLog:
+) -> None:
     """Add a row about what was done to an account; without `by` it was the system."""
-    return keep(Act(action, "user", str(user_id), reason, by.pk if by else None, changes or {}))
+    audit.keep(Act(action, "user", str(user_id), reason, by.pk if by else None, changes or {}))

@@ -60,12 +60,12 @@ def find(secret: str) -> Invitation | None:
     """Return the invitation with this secret, as long as it is good."""
     if not _SECRET.fullmatch(secret):
         return None
-    return _good().select_related("tier").filter(digest=digest_of(secret)).first()
+    return good().select_related("tier").filter(digest=digest_of(secret)).first()
 
 
 def accept(invitation: Invitation) -> bool:
     """Use it up; say whether nobody else has."""
-    return bool(_good().filter(pk=invitation.pk).update(accepted_at=timezone.now()))
+    return bool(good().filter(pk=invitation.pk).update(accepted_at=timezone.now()))
 
 
 def owed_mails() -> list[UUID]:
@@ -84,12 +84,13 @@ def mail(invitation_id: UUID) -> None:
     Invitation.objects.filter(pk=invitation.pk).update(mailed_at=timezone.now())
 
 
-def _good() -> QuerySet[Invitation]:
+def good() -> QuerySet[Invitation]:
+    """Return the invitations that can be followed."""
     return Invitation.objects.filter(accepted_at=None, expires_at__gt=timezone.now())
 
 
 def _to_mail() -> QuerySet[Invitation]:
-    return _good().filter(by_mail=True, mailed_at=None)
+    return good().filter(by_mail=True, mailed_at=None)
 
 
 def _link(secret: str) -> str:

@@ -26,18 +26,19 @@ def pytest_configure() -> None:
     }
 
 
-def _seed_tiers(**_kwargs) -> None:
+def _seed(**_kwargs) -> None:
     import_module("accounts.migrations.0002_seed_tiers").seed(apps, None)
     import_module("accounts.migrations.0006_tier_limits").limit(apps, None)
+    import_module("accounts.migrations.0011_staff_groups").seed(apps, None)
 
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup, django_db_blocker):
     """The test database; after the last test, connections that threads left open do not keep it from being dropped."""
     # A test with `transaction=True` empties every table at its end, the seeded ones too; the flush sends this signal.
-    post_migrate.connect(_seed_tiers, sender=apps.get_app_config("accounts"))
+    post_migrate.connect(_seed, sender=apps.get_app_config("accounts"))
     yield
-    post_migrate.disconnect(_seed_tiers, sender=apps.get_app_config("accounts"))
+    post_migrate.disconnect(_seed, sender=apps.get_app_config("accounts"))
     with django_db_blocker.unblock(), connection.cursor() as cursor:
         cursor.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -16,11 +17,20 @@ from foundation.audited_admin import AuditedAdmin, asks_why
 class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
     """Whom to invite."""
 
-    days = forms.IntegerField(label="Good for how many days", min_value=1, max_value=365, initial=14)
+    days = forms.IntegerField(
+        label="Good for how many days", min_value=1, max_value=365, initial=lambda: settings.INVITATION_DAYS
+    )
 
     class Meta:
         model = Invitation
         fields = ("email", "tier", "days")
+        help_texts = {"tier": "The tier of the new account; empty: that of every new account."}
+
+    def clean_email(self) -> str:
+        email = str(self.cleaned_data["email"]).lower()
+        if User.objects.filter(email=email).exists():
+            raise forms.ValidationError("There is an account with this address already.", code="taken")
+        return email
 
 
 @admin.register(Invitation)
@@ -61,8 +71,8 @@ class InvitationAdmin(AuditedAdmin):
     @asks_why("Revoke", permissions=["revoke"])
     def revoke(self, request: HttpRequest, rows: QuerySet[Invitation], asked: dict[str, Any]) -> None:
         now = timezone.now()
-        for invitation in rows.filter(accepted_at=None, expires_at__gt=now):
+        for invitation in (rows & invitations.good()).select_for_update(of=("self",)):
             until = invitation.expires_at.isoformat()
-            Invitation.objects.filter(pk=invitation.pk, accepted_at=None).update(expires_at=now)
+            Invitation.objects.filter(pk=invitation.pk).update(expires_at=now)
             self.audit(request, "revoked", invitation, {"expires_at": {"before": until, "after": now.isoformat()}})
         self.message_user(request, "Revoked: the links open nothing any more.", messages.SUCCESS)

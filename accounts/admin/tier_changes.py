@@ -14,7 +14,7 @@ def put_on_tier(user: User, tier: Tier) -> None:
     if plan is None:
         User.objects.filter(pk=user.pk).update(tier=tier)
     elif plan.provider == Subscription.Provider.STRIPE:
-        raise InvalidRequest(f"{user.email} pays by Stripe: the plan is changed there, and the tier follows.")
+        raise InvalidRequest(f"The plan of {user.email} is at Stripe: it is changed there, and the tier follows.")
     else:
         change_plan(plan, tier)
     user.tier = tier

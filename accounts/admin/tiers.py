@@ -10,8 +10,8 @@ from django.core.exceptions import ValidationError
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 
-from accounts import known_models
-from accounts.models import ModelLimit, Tier
+from accounts import invitations, known_models
+from accounts.models import Invitation, ModelLimit, PlanSpan, Subscription, Tier
 from foundation.audited_admin import AuditedAdmin
 
 _AT_LEAST_ONE = (
@@ -127,9 +127,10 @@ class TierAdmin(AuditedAdmin):
         return super().has_delete_permission(request, obj) and (obj is None or obj.pk != settings.DEFAULT_TIER)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        deleted, counts, lacking, protected = super().get_deleted_objects(objs, request)
-        default = [str(tier) for tier in objs if tier.pk == settings.DEFAULT_TIER]
-        return deleted, counts, lacking, [*protected, *(f"{name}: the tier of new accounts" for name in default)]
+        # Spent invitations go with their tier; what Django says of anything else in the way is less clear than this.
+        deleted, counts, lacking, _ = super().get_deleted_objects(objs, request)
+        in_the_way = [sentence for tier in objs for sentence in _uses_of(tier)]
+        return deleted, counts, set() if in_the_way else lacking - {Invitation._meta.verbose_name}, in_the_way
 
     @admin.display(ordering="account_count")
     def accounts(self, tier: Any) -> int:
@@ -140,6 +141,18 @@ def _check_models_exist(names: list[str]) -> None:
     if unknown := known_models.unknown_among(names):
         there_are = ", ".join(known_models.all_names())
         raise ValidationError(f"There is no model {', '.join(unknown)}; there are {there_are}.", code="unknown_model")
+
+
+def _uses_of(tier: Tier) -> list[str]:
+    """Say for what a tier is needed."""
+    counts = {
+        "accounts": tier.users.count(),
+        "plans": Subscription.objects.filter(tier=tier).count(),
+        "stretches of plans, which invoices tell of": PlanSpan.objects.filter(tier=tier).count(),
+        "invitations": invitations.good().filter(tier=tier).count(),
+    }
+    default = [f"{tier} is the tier of new accounts."] if tier.pk == settings.DEFAULT_TIER else []
+    return [*default, *(f"On {tier} there are {what}: {count}." for what, count in counts.items() if count)]
 
 
 def _at_least_one(number: int) -> int:

@@ -1,7 +1,6 @@
 """What the actions on accounts ask for."""
 
 from django import forms
-from django.contrib.admin.widgets import AdminSplitDateTime
 from django.contrib.auth.forms import AdminPasswordChangeForm
 from django.utils import timezone
 
@@ -35,8 +34,11 @@ class SuspensionForm(WhyForm):
         max_length=MOST_REASON_CHARACTERS,
         widget=forms.Textarea(attrs={"rows": 2, "class": "vLargeTextField"}),
     )
-    ends_at = forms.SplitDateTimeField(
-        label="Until (UTC)", required=False, widget=AdminSplitDateTime, help_text="Empty: until it is lifted."
+    ends_at = forms.DateTimeField(
+        label="Until (UTC)",
+        required=False,
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+        help_text="Empty: until it is lifted.",
     )
     field_order = ("told", "ends_at", "why")
 

@@ -8,12 +8,11 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils.formats import number_format
 
 from accounts import sanctions
 from accounts.admin import rights
 from accounts.admin.tier_changes import put_on_tier
-from accounts.admin.user_columns import with_columns
+from accounts.admin.user_columns import UserColumns, with_columns
 from accounts.admin.user_forms import PasswordForm, SuspensionForm, TierForm, WarningForm
 from accounts.admin.user_panels import PANELS
 from accounts.forms import NewUserForm, UserForm
@@ -21,21 +20,21 @@ from accounts.models import User
 from accounts.signing_out import sign_out_everywhere
 from foundation.audited_admin import AuditedAdmin, asks_why
 
+_TOLD = ("standing", "tokens_today", "answers_under_way", "sessions", "acts", "date_joined", "last_login")
 _POWERS = ("is_staff", "is_superuser", "groups", "user_permissions")
 
 
 @admin.register(User)
-class UserAdmin(AuditedAdmin, DjangoUserAdmin):  # type: ignore[type-arg]
+class UserAdmin(UserColumns, AuditedAdmin, DjangoUserAdmin):  # type: ignore[type-arg]
     """Whoever is no superuser changes neither addresses nor powers, and nothing of the accounts of staff."""
 
     form = UserForm
     add_form = NewUserForm
     change_password_form = PasswordForm
+    change_user_password_template = "admin/accounts/user/change_password.html"  # noqa: S105 — no password
     ordering = ("email",)
-    list_display = (
-        "email", "name", "tier", "tokens_today", "answers_under_way", "is_let_in", "is_suspended", "is_staff",
-        "date_joined",
-    )  # fmt: skip
+    list_display = ("email", "tier", "tokens_today", "answers_under_way", "sessions", "standing")
+    list_per_page = 50
     list_filter = ("tier", "is_active", "is_staff")
     list_select_related = ("tier",)
     search_fields = ("email", "name")
@@ -43,20 +42,31 @@ class UserAdmin(AuditedAdmin, DjangoUserAdmin):  # type: ignore[type-arg]
     actions = ("sign_out", "warn", "suspend", "lift", "change_tier")
     fieldsets = (
         (None, {"fields": ("email", "name", "password", "tier", "time_zone")}),
-        ("Today", {"fields": ("tokens_today", "answers_under_way")}),
+        ("Now", {"fields": ("standing", "tokens_today", "answers_under_way", "sessions")}),
         ("What the account may do", {"fields": ("is_active", *_POWERS)}),
-        ("Dates", {"fields": ("date_joined", "last_login")}),
+        ("Before", {"fields": ("acts", "date_joined", "last_login")}),
     )
     add_fieldsets = ((None, {"fields": ("email", "tier", "usable_password", "password1", "password2")}),)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         return with_columns(super().get_queryset(request))
 
+    def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
+        hidden = set()
+        if not request.user.is_superuser:
+            hidden.add("password")  # not even how its hash begins is for whoever cannot set another
+        if not request.user.has_perm("accounts.view_auditlog"):
+            hidden.add("acts")
+        return [
+            (title, {**options, "fields": [name for name in options["fields"] if name not in hidden]})
+            for title, options in super().get_fieldsets(request, obj)
+        ]
+
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> tuple[str, ...]:
         if obj is None:
             return () if self.has_plan_permission(request) else ("tier",)
-        always = ("tier", "is_active", "date_joined", "last_login", "tokens_today", "answers_under_way")
-        return always if request.user.is_superuser else (*always, "email", "password", *_POWERS)
+        always = ("tier", "is_active", *_TOLD)
+        return always if request.user.is_superuser else (*always, "email", *_POWERS)
 
     def get_inlines(self, request: HttpRequest, obj: User | None) -> Any:
         return self.inlines if obj is not None else ()
@@ -73,24 +83,6 @@ class UserAdmin(AuditedAdmin, DjangoUserAdmin):  # type: ignore[type-arg]
 
     def has_plan_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("accounts.change_subscription")
-
-    @admin.display(description="Tokens today (UTC)", ordering="used_today")
-    def tokens_today(self, user: Any) -> str:
-        limit = user.tier.tokens_per_day
-        used = number_format(user.used_today, force_grouping=True)
-        return used if limit is None else f"{used} of {number_format(limit, force_grouping=True)}"
-
-    @admin.display(description="Answers under way", ordering="open_generations")
-    def answers_under_way(self, user: Any) -> int:
-        return int(user.open_generations)
-
-    @admin.display(description="Active", boolean=True, ordering="is_active")
-    def is_let_in(self, user: User) -> bool:
-        return user.is_active
-
-    @admin.display(description="Suspended", ordering="is_suspended")
-    def is_suspended(self, user: Any) -> str:
-        return "suspended" if user.is_suspended else ""
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> Any:  # noqa: A002 — Django's
         """Set a password, which ends every sign-in. For superusers: who could do it could sign in as anybody."""

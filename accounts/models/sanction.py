@@ -29,4 +29,4 @@ class Sanction(models.Model):
         indexes = [models.Index(fields=["ends_at"], condition=Q(lifted_at=None), name="sanctions_to_end")]
 
     def __str__(self) -> str:
-        return f"{self.kind} of {self.user_id}"
+        return f"{self.kind}, {self.created_at:%Y-%m-%d}"

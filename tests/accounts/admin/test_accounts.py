@@ -1,11 +1,11 @@
-"""Accounts, tiers and keys in the admin."""
+"""Who comes into the admin, and what of accounts and keys is shown and changed there."""
 
 import pytest
 from django.urls import reverse
 
 from accounts.callers import caller_from_bearer
 from accounts.exceptions import KeyRevoked
-from accounts.models import Tier, User
+from accounts.models import User
 from foundation.ids import new_id
 from tests.accounts import settling
 from tests.accounts.factories import PASSWORD, make_key_row, make_user
@@ -73,16 +73,6 @@ def test_the_ledger_can_only_be_read(staff):
     assert staff.get(reverse("admin:accounts_usagerecord_add")).status_code == 403
     assert staff.post(reverse("admin:accounts_usagerecord_change", args=[generation_id]), {}).status_code == 403
     assert staff.post(reverse("admin:accounts_usagerecord_delete", args=[generation_id]), {}).status_code == 403
-
-
-def test_the_tier_of_new_accounts_cannot_be_deleted(staff):
-    assert (
-        staff.post(reverse("admin:accounts_tier_delete", args=["free"]), {"post": "yes", "why": WHY}).status_code == 403
-    )
-    assert (
-        staff.post(reverse("admin:accounts_tier_delete", args=["plus"]), {"post": "yes", "why": WHY}).status_code == 302
-    )
-    assert set(Tier.objects.values_list("name", flat=True)) == {"free", "enterprise"}
 
 
 def test_no_session_key_is_shown_to_staff(staff, client):
