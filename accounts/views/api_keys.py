@@ -20,7 +20,7 @@ _SCOPES = [
     ("chat", "Send messages and have answers written"),
     ("read", "Read conversations, limits and usage"),
     ("write", "Change and delete conversations and memories"),
-    ("account", "Manage keys and the account"),
+    ("account", "Manage keys and the account; export, import and delete everything"),
 ]
 _LIFETIMES = [("30", "30 days"), ("90", "90 days"), ("365", "A year"), ("", "Never")]
 
