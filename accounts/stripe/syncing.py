@@ -88,7 +88,8 @@ def _apply(customer_id: str, plan: Plan | None, asked_at: datetime) -> None:
 
     Whatever Stripe has changed since then it tells in an event of its own, which asks again.
     """
-    customer = StripeCustomer.objects.select_for_update().select_related("user").filter(pk=customer_id).first()
+    customers = StripeCustomer.objects.select_for_update(of=("self",), no_key=True).select_related("user")
+    customer = customers.filter(pk=customer_id).first()
     if customer is None or (customer.synced_at is not None and customer.synced_at >= asked_at):
         return
     if Erasure.objects.filter(user_id=customer.user_id).exists():
