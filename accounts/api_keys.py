@@ -59,7 +59,7 @@ def digest_of(secret: str) -> bytes:
 
 def _check_room(user: User) -> None:
     # One at a time: the count must still be true when the key is made.
-    User.objects.select_for_update().only("pk").get(pk=user.pk)
+    User.objects.select_for_update(no_key=True).only("pk").get(pk=user.pk)
     if APIKey.objects.filter(user=user, revoked_at=None).count() >= settings.MOST_API_KEYS:
         raise InvalidRequest(f"You may have {settings.MOST_API_KEYS} keys: revoke one first.")
 
