@@ -49,7 +49,7 @@ class SuspensionForm(WhyForm):
         return ends_at
 
 
-class TierForm(WhyForm):
+class TierChangeForm(WhyForm):
     """Another tier."""
 
     tier = forms.ModelChoiceField(Tier.objects.order_by("name"))

@@ -13,7 +13,7 @@ from accounts import sanctions
 from accounts.admin import rights
 from accounts.admin.tier_changes import put_on_tier
 from accounts.admin.user_columns import UserColumns, with_columns
-from accounts.admin.user_forms import PasswordForm, SuspensionForm, TierForm, WarningForm
+from accounts.admin.user_forms import PasswordForm, SuspensionForm, TierChangeForm, WarningForm
 from accounts.admin.user_panels import PANELS
 from accounts.forms import NewUserForm, UserForm
 from accounts.models import User
@@ -123,7 +123,9 @@ class UserAdmin(UserColumns, AuditedAdmin, DjangoUserAdmin):  # type: ignore[typ
             sanctions.lift(user, why=asked["why"], by=_actor(request))
         self.message_user(request, "The accounts can sign in again.", messages.SUCCESS)
 
-    @asks_why("Change the tier", permissions=["plan"], form=TierForm, note="The next request follows the new tier.")
+    @asks_why(
+        "Change the tier", permissions=["plan"], form=TierChangeForm, note="The next request follows the new tier."
+    )
     def change_tier(self, request: HttpRequest, users: QuerySet[User], asked: dict[str, Any]) -> None:
         for user in rights.chosen_users(request.user, users):
             before = user.tier_id
