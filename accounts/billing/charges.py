@@ -86,9 +86,13 @@ def _price(stretch: Stretch, month: Month) -> list[Line]:
     amount = to_cents(Fraction(stretch.terms.monthly_price) * share)
     if stretch.terms.provider or not amount:
         return []
-    days = month.length.days
-    part = "" if share == 1 else f" ({float(share * days):.2f} of {days} days)"
+    part = "" if share == 1 else f" ({_days(share, month)})"
     return [Line(f"Plan {stretch.terms.plan}, {month}{part}", amount)]
+
+
+def _days(share: Fraction, month: Month) -> str:
+    days = month.length.days
+    return f"{float(share * days):.2f}".rstrip("0").rstrip(".") + f" of {days} days"
 
 
 def _overage(stretch: Stretch, month: Month) -> list[Line]:

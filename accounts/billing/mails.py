@@ -63,6 +63,7 @@ def _send(mail: BillingMail) -> None:
         "site_url": settings.SITE_URL,
         # No page opens to an account that is closed: its last invoice is in the mail alone.
         "has_pages": user.is_active,
+        "is_collected_by_stripe": mail.subscription.is_collected_by_stripe,
     }
     subject = _SUBJECTS[BillingMail.Kind(mail.kind)].format(number=mail.invoice.number if mail.invoice else "")
     text = render_to_string(f"invoices/mails/{mail.kind}.txt", context)

@@ -95,9 +95,15 @@ def test_stretches_on_other_terms_are_lines_of_their_own():
         [Stretch(terms(10), half, Decimal(0)), Stretch(terms(30, plan="pro"), half, Decimal(0))], month
     )
     assert [(line.description, line.amount) for line in charges.lines] == [
-        ("Plan plus, November 2026 (15.00 of 30 days)", Decimal("5.00")),
-        ("Plan pro, November 2026 (15.00 of 30 days)", Decimal("15.00")),
+        ("Plan plus, November 2026 (15 of 30 days)", Decimal("5.00")),
+        ("Plan pro, November 2026 (15 of 30 days)", Decimal("15.00")),
     ]
+
+
+@pytest.mark.parametrize(("hours", "told"), [(12, "0.5"), (240, "10"), (241, "10.04"), (720 - 12, "29.5")])
+def test_the_days_of_a_part_of_a_month_are_told(hours, told):
+    charges = charges_of([Stretch(terms(10), timedelta(hours=hours), Decimal(0))], Month.of(at(2026, 11, 1)))
+    assert charges.lines[0].description == f"Plan plus, November 2026 ({told} of 30 days)"
 
 
 def test_a_price_that_changed_is_a_line_of_its_own():

@@ -71,6 +71,14 @@ def test_an_unpaid_plan_is_warned_once_and_ended_once(run):
     assert kinds == ["invoice_issued", "payment_failed", "plan_ended"]
 
 
+def test_the_mail_of_an_invoice_that_stripe_collects_asks_for_no_other_payment():
+    make_invoice()
+    Subscription.objects.update(provider="stripe")
+    tasks.send_billing_mails()
+    assert "is collected with your next card payment." in mail.outbox[0].body
+    assert "due" not in mail.outbox[0].body
+
+
 @ways
 @pytest.mark.django_db(transaction=True)
 def test_each_mail_is_sent_once_with_the_sentence_it_owes(run, settings):
