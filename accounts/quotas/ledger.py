@@ -82,10 +82,11 @@ def _requests(rules: Rules, reserved: Iterable[Any]) -> dict[UUID, int]:
     of_pool = Q() if rules.is_shared else Q(model=rules.pool)
     records = UsageRecord.objects.filter(of_pool, user_id=rules.user_id).exclude(_PAID_NOTHING)
     counted = uncounted().filter(user_id=rules.user_id, pool=rules.pool)
+    # No instances: there may be tens of thousands, and this is what every message waits for while Redis is away.
     ages = {
-        each.pk: milliseconds(each.age)
+        request_id: milliseconds(age)
         for rows in (records.exclude(model__in=rules.other_pools), counted)
-        for each in _aged(rows, rules.window_ms)[: rules.requests]
+        for request_id, age in _aged(rows, rules.window_ms).values_list("pk", "age")[: rules.requests]
     }
     for each in reserved:
         if each.pool == rules.pool and milliseconds(each.age) < rules.window_ms:
@@ -95,8 +96,8 @@ def _requests(rules: Rules, reserved: Iterable[Any]) -> dict[UUID, int]:
 
 def _minute(user_id: UUID, reserved: Iterable[Any]) -> list[tuple[UUID, int, int]]:
     records = UsageRecord.objects.filter(user_id=user_id).exclude(_PAID_NOTHING)
-    used = [(each.pk, each.tokens_in + each.tokens_out, milliseconds(each.age)) for each in _aged(records, _MINUTE_MS)]
-    return used + [
+    used = _aged(records, _MINUTE_MS).values_list("pk", F("tokens_in") + F("tokens_out"), "age")
+    return [(generation_id, tokens, milliseconds(age)) for generation_id, tokens, age in used] + [
         (each.pk, each.tokens, milliseconds(each.age)) for each in reserved if milliseconds(each.age) < _MINUTE_MS
     ]
 
