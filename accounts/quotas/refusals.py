@@ -13,7 +13,15 @@ from accounts.exceptions import (
     RequestsExceeded,
     TokensExceeded,
 )
-from accounts.quotas.allowances import Allowance, TokenAllowance, length, rate_limit_headers, requests_of
+from accounts.quotas.allowances import (
+    Allowance,
+    TokenAllowance,
+    allowance_of,
+    length,
+    rate_limit_headers,
+    requests_of,
+    tokens_of,
+)
 from accounts.quotas.budgets import Today
 from accounts.quotas.counts import Counts, RefusedBy, Wish
 from accounts.quotas.rules import Rules
@@ -27,34 +35,34 @@ def model_not_in_tier(model: str, tier: str) -> ModelNotInTier:
     return ModelNotInTier(f"The model {model} is not part of your tier, {tier}; choose another.", param="model")
 
 
-def no_room(rules: Rules, wish: Wish, counts: Counts) -> AccountsError:
-    """Refuse a wish that one of the counts has no room for."""
+def no_room(rules: Rules, wish: Wish, counts: Counts, today: Today | None) -> AccountsError:
+    """Refuse a wish that one of the counts has no room for; `today` is for the headers."""
     match counts.refused_by:
         case RefusedBy.MINUTE:
             return _minute_exceeded(rules, wish, counts)
         case RefusedBy.PLACES:
-            return _concurrency_exceeded(rules, counts)
-    return _requests_exceeded(rules, counts)
+            return _concurrency_exceeded(rules, counts, today)
+    return _requests_exceeded(rules, counts, today)
 
 
 def no_tokens_today(rules: Rules, wish: Wish, counts: Counts, today: Today) -> AccountsError:
     """Refuse a wish that the day's tokens do not suffice for."""
-    limit = rules.tokens_per_day
-    assert limit is not None
-    tokens = TokenAllowance(limit, today.taken.get(rules.pool, 0), today.resets_at, today.resets_in_seconds)
+    tokens = tokens_of(rules, today)
+    assert tokens is not None
     whose = "Your tier" if rules.is_shared else f"For the model {rules.pool} your tier"
     refusal = TokensExceeded if rules.is_shared else ModelQuotaExceeded
     return refusal(
-        f"{whose} allows {limit:,} tokens a day, of which {tokens.remaining:,} are left; this answer may need"
+        f"{whose} allows {tokens.limit:,} tokens a day, of which {tokens.remaining:,} are left; this answer may need"
         f" {wish.tokens:,}. Ask for a shorter one, or come again at {_written(today.resets_at)}.",
-        details=_details("tokens_per_day", limit, tokens.used, today.resets_at, rules) | {"needed": wish.tokens},
+        details=_details("tokens_per_day", tokens.limit, tokens.used, today.resets_at, rules) | {"needed": wish.tokens},
         retry_after_seconds=today.resets_in_seconds,
         headers=rate_limit_headers(Allowance(requests_of(rules, counts), tokens)),
     )
 
 
-def _requests_exceeded(rules: Rules, counts: Counts) -> AccountsError:
-    requests = requests_of(rules, counts)
+def _requests_exceeded(rules: Rules, counts: Counts, today: Today | None) -> AccountsError:
+    allowance = allowance_of(rules, counts, today)
+    requests = allowance.requests
     refusal = RequestsExceeded if rules.is_shared else ModelQuotaExceeded
     whom = "" if rules.is_shared else f" to the model {rules.pool}"
     messages = "1 message" if requests.limit == 1 else f"{requests.limit:,} messages"
@@ -63,7 +71,7 @@ def _requests_exceeded(rules: Rules, counts: Counts) -> AccountsError:
         f" tier allows. The next can be sent at {_written(requests.resets_at)}.",
         details=_details("requests", requests.limit, requests.used, requests.resets_at, rules),
         retry_after_seconds=requests.resets_in_seconds,
-        headers=rate_limit_headers(Allowance(requests, None)),
+        headers=rate_limit_headers(allowance),
     )
 
 
@@ -81,7 +89,7 @@ def _minute_exceeded(rules: Rules, wish: Wish, counts: Counts) -> AccountsError:
     )
 
 
-def _concurrency_exceeded(rules: Rules, counts: Counts) -> AccountsError:
+def _concurrency_exceeded(rules: Rules, counts: Counts, today: Today | None) -> AccountsError:
     limit = rules.concurrent_generations
     assert limit is not None
     answers = "1 answer is" if limit == 1 else f"{limit:,} answers are"
@@ -89,7 +97,7 @@ def _concurrency_exceeded(rules: Rules, counts: Counts) -> AccountsError:
         f"{answers} being written for you, as many at once as your tier allows. Wait for an end, or stop one.",
         details=_details("concurrent_generations", limit, counts.under_way, None),
         retry_after_seconds=_PLACE_SECONDS,
-        headers=rate_limit_headers(Allowance(requests_of(rules, counts), None)),
+        headers=rate_limit_headers(allowance_of(rules, counts, today)),
     )
 
 

@@ -10,6 +10,7 @@ from accounts.exceptions import AccountsError
 from accounts.models import SHARED_POOL, User
 from accounts.quotas import budgets, ledger, refusals, windows
 from accounts.quotas.allowances import Allowance, Limit, allowance_of, limits_of_pool, limits_over_all
+from accounts.quotas.budgets import Today
 from accounts.quotas.counts import Counts, RefusedBy, Wish
 from accounts.quotas.rules import Rules, rules_for, rules_of_all_pools
 from foundation.redis import REDIS_UNREACHABLE
@@ -31,7 +32,7 @@ def reserve(user: User, wish: Wish) -> Allowance:
     rules = rules_for(user, wish.model)
     counts, is_in_redis = _counted(rules, wish)
     if counts.refused_by is not RefusedBy.NOTHING:
-        raise refusals.no_room(rules, wish, counts)
+        raise refusals.no_room(rules, wish, counts, _today(rules))
     try:
         today = budgets.reserve(rules, wish)
         if today is None:
@@ -72,8 +73,7 @@ async def settled_async(client: "redis.asyncio.Redis", user_id: UUID, generation
 def peek(user: User, model: str | None = None) -> Allowance:
     """Return where the user stands with a model, or with those that have no limits of their own; count nothing."""
     rules = rules_for(user, model or SHARED_POOL)
-    today = None if rules.tokens_per_day is None else budgets.today_of(user.pk)
-    return allowance_of(rules, _looked([rules])[0], today)
+    return allowance_of(rules, _looked([rules])[0], _today(rules))
 
 
 def limits_of(user: User) -> list[Limit]:
@@ -121,6 +121,11 @@ def _with_it(counts: Counts) -> Counts:
 def _no_tokens_today(rules: Rules, wish: Wish, counts: Counts) -> AccountsError:
     without_it = replace(counts, requests=max(0, counts.requests - 1))
     return refusals.no_tokens_today(rules, wish, without_it, budgets.today_of(rules.user_id))
+
+
+def _today(rules: Rules) -> Today | None:
+    """Return what the day has taken, where that is limited."""
+    return None if rules.tokens_per_day is None else budgets.today_of(rules.user_id)
 
 
 def _looked(pools: list[Rules]) -> list[Counts]:

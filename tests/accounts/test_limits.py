@@ -3,13 +3,15 @@
 import pytest
 from django.utils.dateparse import parse_datetime
 
+from accounts.exceptions import AccountsError
 from accounts.models import ModelLimit, Tier
 from foundation.ids import new_id
 from tests.accounts.factories import bearer, make_key, make_tier, make_user
-from tests.accounts.quotas.conftest import reserve, settle
+from tests.accounts.quotas.conftest import make_user_with, reserve, settle
 
 pytestmark = pytest.mark.django_db
 
+WHAT = ("limit", "remaining", "reset")
 NAMES = ["requests", "tokens_per_day", "tokens_per_minute", "concurrent_generations"]
 
 
@@ -55,6 +57,45 @@ def test_what_ended_has_used_what_it_used(client):
     settle(user, generation_id, 30, 12)
     told = limits(client, user)[1]
     assert [told[name, None]["used"] for name in NAMES] == [1, 42, 42, 0]
+
+
+TIERS = {
+    "free": {"requests": 40, "tokens_per_day": 100_000, "tokens_per_minute": 60_000, "concurrent_generations": 8},
+    "plus": {"requests": 400, "tokens_per_day": 1_000_000, "tokens_per_minute": 200_000, "concurrent_generations": 20},
+    "enterprise": {"requests": 10_000},
+}
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_each_tier_that_a_site_begins_with_tells_its_own(client, tier):
+    user = make_user(tier=tier)
+    reserve(user, 100)
+    response, told = limits(client, user)
+    assert {name: each["limit"] for (name, _), each in told.items()} == TIERS[tier]
+    for each in told.values():
+        assert each["remaining"] == each["limit"] - each["used"]
+        assert (each["resets_at"] is None) == (each["name"] == "concurrent_generations")
+    assert ("x-ratelimit-limit-tokens" in response) == ("tokens_per_day" in TIERS[tier])
+
+
+REFUSALS = {
+    "requests_exceeded": {"requests": 1},
+    "concurrency_exceeded": {"concurrent_generations": 1},
+    "tokens_exceeded": {"tokens_per_day": 150},
+}
+
+
+@pytest.mark.parametrize("code", REFUSALS)
+def test_every_refusal_tells_both_requests_and_tokens(code):
+    user = make_user_with(**{"requests": 9, "tokens_per_day": 1000, **REFUSALS[code]})
+    reserve(user, 100)
+    with pytest.raises(AccountsError) as refused:
+        reserve(user, 100)
+    headers = refused.value.headers
+    assert refused.value.code == code
+    assert set(headers) == {f"x-ratelimit-{what}-{of}" for what in WHAT for of in ("requests", "tokens")}
+    assert headers["x-ratelimit-remaining-tokens"] == ("50" if code == "tokens_exceeded" else "900")
+    assert refused.value.retry_after_seconds > 0
 
 
 def test_a_limit_that_the_tier_leaves_open_is_not_told(client):
