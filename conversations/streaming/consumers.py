@@ -21,6 +21,7 @@ from accounts.exceptions import AccountsError
 from conversations.broadcasts import group_of
 from conversations.streaming.follow import KeepAlive, Limits, follow
 from conversations.streaming.hub import current_hub
+from conversations.streaming.openings import Opening
 from conversations.streaming.snapshot import Snapshot, snapshot_for
 from foundation.database import DATABASE_UNREACHABLE, in_database
 from foundation.errors import DomainError
@@ -41,6 +42,7 @@ _BEARER = "bearer"
 @dataclass(frozen=True, slots=True)
 class _Refused(Exception):
     close_code: int
+    reason: str | None = None
 
 
 class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is untyped
@@ -58,16 +60,17 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is
             self._watch_credential(self.caller)
             await self.channel_layer.group_add(group_of(self.caller.user.pk), self.channel_name)
         except _Refused as refused:
-            await self.close(refused.close_code)
+            await self.close(refused.close_code, refused.reason)
         except (*DATABASE_UNREACHABLE, *REDIS_UNREACHABLE):
             await self.close(_TRY_AGAIN_LATER)
 
     def _watch_credential(self, caller: Caller) -> None:
         opening = self._open.enter_context(current_hub().openings.opened_by(caller))
-        opening.call_at_end(self._close_refused)
+        opening.call_at_end(lambda: self._close_refused(opening))
 
-    def _close_refused(self) -> None:
-        self._closing = asyncio.create_task(self.close(NOT_AUTHENTICATED), name="socket closes")
+    def _close_refused(self, opening: Opening) -> None:
+        reason = opening.refusal and opening.refusal.code
+        self._closing = asyncio.create_task(self.close(NOT_AUTHENTICATED, reason), name="socket closes")
 
     async def disconnect(self, code: int) -> None:
         self._open.close()
@@ -159,7 +162,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is
                 raise _Refused(WRONG_ORIGIN)
             return await in_database(_caller_from_cookie, self._header(b"cookie"))
         except AccountsError as error:
-            raise _Refused(NOT_AUTHENTICATED) from error
+            raise _Refused(NOT_AUTHENTICATED, error.code) from error
 
     def _is_from_this_site(self) -> bool:
         """A browser lets any site open a socket here and sends our cookie along: only the Origin tells them apart."""
