@@ -18,7 +18,7 @@ from inference.testing.processes import twin_process
 from inference.testing.settings import TwinSettings
 from tests.running_site import ROOT, RunningSite, wait_until
 
-READY_SECONDS = 40
+READY_SECONDS = 120
 ABSENT_MODEL = "http://127.0.0.1:9"
 """Nothing listens there: the model `large` of these tests is still on its way."""
 
