@@ -11,13 +11,13 @@ from django.core.validators import validate_email
 from django.db import transaction
 from django.db.models import QuerySet
 from django.template.loader import render_to_string
-from django.urls import reverse
 from django.utils import timezone
 
 from accounts.api_keys import digest_of
 from accounts.derived_secrets import derived_secret
 from accounts.exceptions import InvalidRequest
 from accounts.models import Invitation, Tier, User
+from foundation.addresses import whole_address
 from foundation.background import send_after_commit
 from foundation.ids import new_id
 
@@ -94,5 +94,4 @@ def _to_mail() -> QuerySet[Invitation]:
 
 
 def _link(secret: str) -> str:
-    address: str = settings.SITE_URL + reverse("invitation", args=[secret])
-    return address
+    return whole_address("invitation", secret)

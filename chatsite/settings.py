@@ -31,7 +31,7 @@ except ValueError:
 """Where `run_all` serves the pages."""
 if not 0 < PORT < 65536:
     raise ImproperlyConfigured("PORT must be a whole number from 1 to 65535.")
-SITE_URL = env.str("SITE_URL", default=f"http://localhost:{PORT}")
+SITE_URL = env.str("SITE_URL", default=f"http://localhost:{PORT}").rstrip("/")
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[SITE_URL])
 DATA_DIR = Path(env.str("DATA_DIR", default=str(BASE_DIR / "var"))).resolve()
 EXTERNAL_ADDRESSES = {name: env.str(name, default="") for name in ("DATABASE_URL", "REDIS_URL", "MODEL_FLEET")}

@@ -5,19 +5,19 @@ import hmac
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
-from urllib.parse import urlencode, urljoin
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.conf import settings
 from django.core.mail import send_mail
 from django.db import transaction
 from django.template.loader import render_to_string
-from django.urls import reverse
 from django.utils import timezone
 
 from accounts.derived_secrets import derived_secret
 from accounts.erasure.kept import KEPT, Kept
 from accounts.models import Erasure, User
+from foundation.addresses import whole_address
 
 _PURPOSE = b"accounts.erasure.receipt.v1:"
 
@@ -50,9 +50,8 @@ def receipt_of(erasure: Erasure) -> Receipt:
 
 def link(erasure: Erasure) -> str:
     """Return the receipt's address with its secret, the same whenever it is asked for."""
-    path = reverse("erasure_receipt", args=[erasure.pk])
-    address: str = urljoin(settings.SITE_URL, f"{path}?{urlencode({'secret': derived_secret(_PURPOSE, erasure.pk)})}")
-    return address
+    secret = urlencode({"secret": derived_secret(_PURPOSE, erasure.pk)})
+    return f"{whole_address('erasure_receipt', erasure.pk)}?{secret}"
 
 
 def find(erasure_id: UUID, secret: str) -> Erasure | None:

@@ -1,10 +1,8 @@
 """The way to Stripe's pages and back, and what Stripe tells. Nothing that a browser brings back is believed."""
 
-from django.conf import settings
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import reverse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST, require_safe
 
@@ -14,6 +12,7 @@ from accounts.stripe import checkout, webhooks
 from accounts.stripe.client import is_configured
 from accounts.stripe.forms import CheckoutForm
 from accounts.views.access import SignedInRequest, signed_in
+from foundation.addresses import whole_address
 
 
 @require_POST
@@ -29,8 +28,8 @@ def begin(request: SignedInRequest) -> HttpResponse:
             request.user,
             tier,
             attempt=form.cleaned_data["attempt"],
-            done_url=_absolute("billing_done"),
-            back_url=_absolute("billing_page"),
+            done_url=whole_address("billing_done"),
+            back_url=whole_address("billing_page"),
         )
     except (InvalidRequest, PaymentProviderUnavailable) as error:
         return _back(request, error.message)
@@ -43,7 +42,7 @@ def portal(request: SignedInRequest) -> HttpResponse:
     """Send the person to where cards and plan are changed."""
     _configured(request)
     try:
-        return redirect(checkout.portal_url(request.user, back_url=_absolute("billing_page")))
+        return redirect(checkout.portal_url(request.user, back_url=whole_address("billing_page")))
     except PaymentProviderUnavailable as error:
         return _back(request, error.message)
 
@@ -75,10 +74,6 @@ def _configured[T](what: T) -> T:
     if not is_configured():
         raise Http404
     return what
-
-
-def _absolute(name: str) -> str:
-    return f"{settings.SITE_URL.rstrip('/')}{reverse(name)}"
 
 
 def _back(request: HttpRequest, sentence: str) -> HttpResponse:
