@@ -29,6 +29,7 @@ _WIDTH_MM = 170
 _AMOUNT_MM = 40
 _LINE_MM = 6
 _SIZE_PT = 10
+_TOTAL_PT = 12
 
 
 def print_paper(paper: Paper) -> bytes:
@@ -44,8 +45,8 @@ def print_paper(paper: Paper) -> bytes:
     pdf.ln(_LINE_MM)
     for line in paper.lines:
         _write_amount(pdf, line, paper.currency)
-    pdf.line(pdf.l_margin, pdf.get_y(), pdf.l_margin + _WIDTH_MM, pdf.get_y())
-    _write_amount(pdf, paper.total, paper.currency)
+    _rule(pdf)
+    _write_amount(pdf, paper.total, paper.currency, size_pt=_TOTAL_PT)
     return bytes(pdf.output())
 
 
@@ -55,6 +56,7 @@ def _blank_sheet(paper: Paper) -> FPDF:
     pdf.set_title(paper.title)
     pdf.set_lang("en")
     pdf.set_margins(20, 20)
+    pdf.c_margin = 0
     names = _fonts_for(_characters_of(paper))
     for name in names:
         pdf.add_font(name, fname=_FONTS[name])
@@ -73,8 +75,15 @@ def _write(pdf: FPDF, texts: Iterable[str], *, size_pt: float = _SIZE_PT) -> Non
     pdf.set_font_size(_SIZE_PT)
 
 
-def _write_amount(pdf: FPDF, line: Line, currency: str) -> None:
+def _rule(pdf: FPDF) -> None:
+    pdf.ln(_LINE_MM / 3)
+    pdf.line(pdf.l_margin, pdf.get_y(), pdf.l_margin + _WIDTH_MM, pdf.get_y())
+    pdf.ln(_LINE_MM / 3)
+
+
+def _write_amount(pdf: FPDF, line: Line, currency: str, *, size_pt: float = _SIZE_PT) -> None:
     """Write a line with its amount at the right of its first row; what does not fit goes to the next page whole."""
+    pdf.set_font_size(size_pt)
     text, width = printable(line.description), _WIDTH_MM - _AMOUNT_MM
     rows = pdf.multi_cell(width, _LINE_MM, text, dry_run=True, output="LINES")
     assert isinstance(rows, list)
@@ -86,6 +95,7 @@ def _write_amount(pdf: FPDF, line: Line, currency: str) -> None:
     pdf.set_xy(pdf.l_margin + width, top)
     pdf.cell(_AMOUNT_MM, _LINE_MM, shown(line.amount, currency), align="R")
     pdf.set_xy(pdf.l_margin, bottom)
+    pdf.set_font_size(_SIZE_PT)
 
 
 def printable(text: str) -> str:
