@@ -6,10 +6,17 @@ from allauth.account.forms import SignupForm
 from allauth.core import context
 from django.contrib import messages
 from django.contrib.auth import authenticate
-from django.contrib.auth.forms import AdminUserCreationForm, UserChangeForm
+from django.contrib.auth.forms import (
+    AdminUserCreationForm,
+    ReadOnlyPasswordHashField,
+    ReadOnlyPasswordHashWidget,
+    UserChangeForm,
+)
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from accounts import sign_up_rules
 from accounts.models import User
@@ -54,8 +61,18 @@ class NewUserForm(AdminUserCreationForm):  # type: ignore[type-arg]
         return str(self.cleaned_data["email"]).lower()
 
 
+class PasswordLink(ReadOnlyPasswordHashWidget):
+    """Leads to where another password is set, and shows nothing of this one: not how its hash begins either."""
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        label = self.get_context(name, value, attrs)["button_label"]
+        return format_html('<a role="button" class="button" href="../password/">{}</a>', label)
+
+
 class UserForm(UserChangeForm):  # type: ignore[type-arg]
     """An account to be changed."""
+
+    password = ReadOnlyPasswordHashField(label="Password", widget=PasswordLink)
 
     class Meta:
         model = User

@@ -38,13 +38,13 @@ def with_columns(users: QuerySet[User]) -> QuerySet[User]:
 class UserColumns:
     """The columns of the list, which the account's own page has as well. They tell of users `with_columns`."""
 
-    @admin.display(description="Tokens today (UTC)", ordering="used_today")
+    @admin.display(description="Tokens today", ordering="used_today")
     def tokens_today(self, user: Any) -> str:
         limit = user.tier.tokens_per_day
         told = f"{user.used_today:,}" if limit is None else f"{user.used_today:,} of {limit:,}"
-        return f"{told}, and {user.used_apart:,} of models with limits of their own" if user.used_apart else told
+        return f"{told}, and {user.used_apart:,} apart" if user.used_apart else told
 
-    @admin.display(description="Answers under way", ordering="open_generations")
+    @admin.display(description="Under way", ordering="open_generations")
     def answers_under_way(self, user: Any) -> int:
         return int(user.open_generations)
 

@@ -33,7 +33,7 @@ class UserAdmin(UserColumns, AuditedAdmin, DjangoUserAdmin):  # type: ignore[typ
     change_password_form = PasswordForm
     change_user_password_template = "admin/accounts/user/change_password.html"  # noqa: S105 — no password
     ordering = ("email",)
-    list_display = ("email", "tier", "tokens_today", "answers_under_way", "sessions", "standing")
+    list_display = ("email", "standing", "tier", "tokens_today", "answers_under_way", "sessions")
     list_per_page = 50
     list_filter = ("tier", "is_active", "is_staff")
     list_select_related = ("tier",)
@@ -54,7 +54,7 @@ class UserAdmin(UserColumns, AuditedAdmin, DjangoUserAdmin):  # type: ignore[typ
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
         hidden = set()
         if not request.user.is_superuser:
-            hidden.add("password")  # not even how its hash begins is for whoever cannot set another
+            hidden.add("password")  # it leads to where another is set
         if not request.user.has_perm("accounts.view_auditlog"):
             hidden.add("acts")
         return [
