@@ -55,6 +55,15 @@ def test_months_are_closed_once(run):
     assert Invoice.objects.get().total == Decimal("30.00")
 
 
+def test_a_plan_that_went_with_its_account_is_passed_over():
+    plan = subscriptions.subscribe(make_user(), make_plan("30.00"), at=at(2026, 11, 1))
+    due = closing.due(ISSUED)
+    plan.delete()
+    with time_machine.travel(ISSUED, tick=False):
+        assert [tasks.close_months_of(str(each)) for each in due] == [None]
+    assert not Invoice.objects.exists()
+
+
 @ways
 @pytest.mark.django_db(transaction=True)
 def test_an_unpaid_plan_is_warned_once_and_ended_once(run):
