@@ -58,7 +58,8 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is
         try:
             self.caller = await self._authenticate()
             self._watch_credential(self.caller)
-            await self.channel_layer.group_add(group_of(self.caller.user.pk), self.channel_name)
+            if "read" in self.caller.scopes:  # announcements tell what there is, and what happens to it
+                await self.channel_layer.group_add(group_of(self.caller.user.pk), self.channel_name)
         except _Refused as refused:
             await self.close(refused.close_code, refused.reason)
         except (*DATABASE_UNREACHABLE, *REDIS_UNREACHABLE):

@@ -9,6 +9,7 @@ from asgiref.sync import sync_to_async
 
 from accounts import api_keys
 from accounts.models import APIKey
+from tests.accounts.factories import make_key
 
 
 async def receive(socket):
@@ -111,6 +112,22 @@ async def test_other_tabs_are_told_what_changes(alice, alice_secret, http, site)
         assert await receive(socket) == {"type": "limits_changed"}
         await alice.call("DELETE", f"/v1/conversations/{conversation_id}")
         assert await receive(socket) == {"type": "conversation_deleted", "conversation_id": conversation_id}
+
+
+async def test_a_key_that_may_not_read_is_told_nothing(alice, alice_secret, http, site):
+    key = await APIKey.objects.select_related("user").aget(digest=api_keys.digest_of(alice_secret))
+    blind = await sync_to_async(make_key)(key.user, ["chat", "write", "account"])
+    async with (
+        http.ws_connect(f"{site.url}/v1/live", protocols=["bearer", blind]) as socket,
+        http.ws_connect(f"{site.url}/v1/live", protocols=["bearer", alice_secret]) as seeing,
+    ):
+        for each in (socket, seeing):
+            await each.send_str("not json")
+            await receive(each)
+        await alice.conversation()
+        assert (await receive(seeing))["type"] == "conversation_changed"
+        await socket.send_str("not json")
+        assert (await receive(socket))["type"] == "error"
 
 
 async def test_strangers_are_told_nothing(alice, charlie, charlie_secret, http, site):
