@@ -1,10 +1,16 @@
 """Passkeys with a real browser and its virtual authenticator; keys and security pages at every width."""
 
+import asyncio
+
 import pytest
 
 from tests.browser.people import PASSWORD
 
 WIDTHS = [375, 1280]
+NEW_PASSWORD = (
+    "from accounts.models import User; user = User.objects.get(email='{email}');"
+    f"user.set_password('new-{PASSWORD}'); user.save()"
+)
 PAGES = ["/account/security", "/account/api-keys", "/accounts/2fa/"]
 
 
@@ -52,6 +58,45 @@ async def sign_in(page, site, account):
     await page.fill("input[name=login]", account["email"])
     await page.fill("input[name=password]", PASSWORD)
     await page.click("button:text-is('Sign in')")
+
+
+async def signed_in_page(person_at, site, account):
+    person = await person_at(account)
+    page = await plain_page(person, "/accounts/login/")
+    await sign_in(page, site, account)
+    await page.wait_for_selector("chat-page[data-connection=live] chat-composer:defined")
+    return person, page
+
+
+async def test_a_password_that_was_changed_elsewhere_signs_out_and_keeps_what_is_being_written(
+    person_at, site, account
+):
+    _, page = await signed_in_page(person_at, site, account)
+    await page.fill("#content", "Do not lose me")
+    await asyncio.to_thread(site.manage, "shell", "--no-imports", "-c", NEW_PASSWORD.format(**account))
+    await page.wait_for_selector("text=You have been signed out.")
+    await page.click("a:text-is('Sign in again')")
+    await page.fill("input[name=login]", account["email"])
+    await page.fill("input[name=password]", f"new-{PASSWORD}")
+    await page.click("button:text-is('Sign in')")
+    await page.wait_for_selector("chat-page[data-connection=live] chat-composer:defined")
+    assert await page.input_value("#content") == "Do not lose me"
+
+
+async def test_whoever_changes_the_password_in_one_tab_goes_on_in_the_other(person_at, site, account):
+    person, page = await signed_in_page(person_at, site, account)
+    other = await plain_page(person, "/")
+    await other.goto(local(site.url) + "/accounts/password/change/")
+    await other.fill("input[name=oldpassword]", PASSWORD)
+    await other.fill("input[name=password1]", f"new-{PASSWORD}")
+    await other.fill("input[name=password2]", f"new-{PASSWORD}")
+    await other.click("main button[type=submit]")
+    await page.wait_for_selector("chat-page[data-connection=reconnecting]")
+    await page.wait_for_selector("chat-page[data-connection=live]")
+    await page.fill("#content", '@twin {"text": "Still here."}\nHello')
+    await page.press("#content", "Enter")
+    await page.wait_for_selector("text=Still here.")
+    assert not await page.is_visible("text=You have been signed out.")
 
 
 async def add_key(page, site, *, is_passkey):

@@ -13,9 +13,9 @@ class Socket {
     this.onopen();
   }
 
-  close(code = 1006) {
+  close(code = 1006, reason = "") {
     this.readyState = 3;
-    this.onclose({ code });
+    this.onclose({ code, reason });
   }
 
   send(text) {
@@ -210,12 +210,39 @@ test("a handshake that nobody answers is given up, and counts as a failure", () 
   assert.equal(streams.length, 1);
 });
 
-test("who has been signed out is not connected again", () => {
+for (const [reason, state] of [
+  ["not_authenticated", "signed-out"],
+  ["account_suspended", "suspended"],
+]) {
+  test(`who is refused twice is ${state}, and not connected again`, () => {
+    const { connection, sockets, timers } = connected();
+    sockets[0].open();
+    sockets[0].close(4401, reason);
+    assert.equal(connection.state, "reconnecting");
+    timers.shift()();
+    sockets[1].open();
+    sockets[1].close(4401, reason);
+    assert.equal(connection.state, state);
+    assert.equal(timers.length, 0);
+    connection.networkChanged({ isOnline: false });
+    connection.networkChanged({ isOnline: true });
+    assert.equal(connection.state, state);
+    assert.equal(sockets.length, 2);
+  });
+}
+
+test("who changed the password in another tab goes on with the new session", () => {
   const { connection, sockets, timers } = connected();
+  const { events } = reader(connection);
   sockets[0].open();
-  sockets[0].close(4401);
-  assert.equal(connection.state, "signed-out");
-  assert.equal(timers.length, 0);
+  sockets[0].close(4401, "not_authenticated");
+  timers.shift()();
+  sockets[1].open();
+  assert.equal(connection.state, "live");
+  sockets[1].tell(token(1));
+  assert.equal(events.length, 1);
+  sockets[1].close(4401, "not_authenticated");
+  assert.equal(connection.state, "reconnecting");
 });
 
 test("the end of an answer is told with its conversation, and it is followed no more", () => {

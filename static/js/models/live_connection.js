@@ -25,6 +25,7 @@ export class LiveConnection extends EventTarget {
   #state = "connecting";
   #isOnline = true;
   #isSocketRefused = false;
+  #isSignInDoubted = false;
 
   /** `options`: `openSocket()`, `openStream(generationId, after)`, `setTimeout`, `clearTimeout`, `random`. */
   constructor(options) {
@@ -33,13 +34,13 @@ export class LiveConnection extends EventTarget {
     this.#backoff = new Backoff({ random: options.random });
   }
 
-  /** `connecting`, `live`, `reconnecting`, `offline` or `signed-out`. */
+  /** `connecting`, `live`, `reconnecting`, `offline`, `signed-out` or `suspended`. */
   get state() {
     return this.#state;
   }
 
   start() {
-    if (this.#socket !== null || this.#state === "signed-out") return;
+    if (this.#socket !== null || this.#isSignedOut) return;
     this.#cancelRetry();
     const socket = this.#options.openSocket();
     this.#socket = socket;
@@ -49,10 +50,13 @@ export class LiveConnection extends EventTarget {
       this.#options.clearTimeout(opening);
       this.#opened();
     };
-    socket.onmessage = (message) => this.#received(JSON.parse(message.data));
+    socket.onmessage = (message) => {
+      this.#isSignInDoubted = false;
+      this.#received(JSON.parse(message.data));
+    };
     socket.onclose = (closing) => {
       this.#options.clearTimeout(opening);
-      this.#closed(socket, closing.code);
+      this.#closed(socket, closing);
     };
   }
 
@@ -93,6 +97,7 @@ export class LiveConnection extends EventTarget {
   /** The browser says whether there is a network at all. */
   networkChanged({ isOnline }) {
     this.#isOnline = isOnline;
+    if (this.#isSignedOut) return;
     if (!isOnline) {
       this.#cancelRetry();
       this.#abandonSocket();
@@ -114,17 +119,24 @@ export class LiveConnection extends EventTarget {
     }
   }
 
-  #closed(socket, code) {
+  #closed(socket, { code, reason }) {
     if (socket !== this.#socket) return;
     this.#socket = null;
-    if (code === CLOSED_NOT_AUTHENTICATED) {
-      this.#become("signed-out");
+    // Whoever changed the password in another tab has a new session: the browser is asked once more.
+    const isRefused = code === CLOSED_NOT_AUTHENTICATED;
+    if (isRefused && this.#isSignInDoubted) {
+      this.#become(reason === "account_suspended" ? "suspended" : "signed-out");
       return;
     }
+    this.#isSignInDoubted = isRefused;
     this.#retry = this.#options.setTimeout(() => this.start(), this.#backoff.nextMs());
     this.#isSocketRefused = code === CLOSED_WRONG_ORIGIN;
     if (this.#usesStreams) this.#openStreams();
     else this.#become("reconnecting");
+  }
+
+  get #isSignedOut() {
+    return this.#state === "signed-out" || this.#state === "suspended";
   }
 
   get #usesStreams() {
