@@ -13,6 +13,7 @@ from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
 
+from accounts import audit
 from accounts.billing import mails
 from accounts.models import BillingMail, PlanSpan, Subscription, Tier, User
 from accounts.signals import subscription_ended
@@ -108,6 +109,10 @@ def _end_grace(subscription_id: UUID, now: datetime) -> bool:
     if subscription.status != Status.PAST_DUE or subscription.grace_until is None or subscription.grace_until > now:
         return False
     mails.owe(BillingMail.Kind.PLAN_ENDED, subscription, plan=subscription.tier_id)
+    if subscription.user_id is not None:
+        changes = {"tier": {"before": subscription.tier_id, "after": settings.DEFAULT_TIER}}
+        reason = "It is not paid, and its grace is over."
+        audit.keep_of_user("plan_ended", subscription.user_id, reason=reason, by=None, changes=changes)
     _end(subscription, now)
     return True
 

@@ -11,7 +11,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from accounts.billing import subscriptions
-from accounts.models import BillingMail, PlanSpan, Subscription
+from accounts.models import AuditLog, BillingMail, PlanSpan, Subscription
 from accounts.signals import subscription_ended
 from tests.accounts.billing.making import at, make_plan
 from tests.accounts.factories import make_user
@@ -144,6 +144,16 @@ def test_who_pays_in_time_is_active_again():
     assert subscriptions.end_graces(START + timedelta(days=15)) == 0
     user.refresh_from_db()
     assert (subscription.status, subscription.grace_until, user.tier) == (Status.ACTIVE, None, plan)
+
+
+def test_what_the_system_ends_is_in_the_audit_log_once_and_names_nobody():
+    user, plan = make_user(), make_plan()
+    subscriptions.payment_failed(subscriptions.subscribe(user, plan, at=START), at=START)
+    for _ in range(2):
+        subscriptions.end_graces(START + timedelta(days=14))
+    row = AuditLog.objects.get()
+    assert (row.actor, row.action, row.subject_id) == (None, "plan_ended", str(user.pk))
+    assert row.changes == {"tier": {"before": plan.pk, "after": "free"}}
 
 
 def test_after_the_grace_the_account_is_on_the_free_tier_and_told_once(django_capture_on_commit_callbacks):
