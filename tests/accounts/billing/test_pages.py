@@ -75,11 +75,13 @@ def test_what_is_still_to_be_paid_after_the_end_of_a_plan_is_told():
         assert "as it stands" not in text_of(signed_in_as(user))
 
 
-@pytest.mark.parametrize("tier", ["enterprise", "free", "nothing", "a b", ""])
-def test_only_what_is_offered_can_be_chosen(tier):
+@pytest.mark.parametrize(
+    ("tier", "status"), [("enterprise", 404), ("free", 404), ("nothing", 404), ("a b", 302), ("", 302)]
+)
+def test_only_what_is_offered_can_be_chosen(tier, status):
     user = make_user()
     answer = signed_in_as(user).post("/account/billing/plan", {"tier": tier})
-    assert answer.status_code in {302, 404}
+    assert answer.status_code == status
     user.refresh_from_db()
     assert user.tier_id == "free"
     assert not Subscription.objects.exists()
