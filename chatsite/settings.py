@@ -442,6 +442,10 @@ CELERY_BEAT_SCHEDULE = {
         "task": "accounts.stripe.tasks.push_forgotten_overages",
         "schedule": timedelta(hours=1),
     },
+    "forget-old-stripe-events": {
+        "task": "accounts.stripe.tasks.forget_old_events",
+        "schedule": timedelta(hours=24),
+    },
     "compare-with-stripe": {"task": "accounts.stripe.tasks.compare_with_stripe", "schedule": timedelta(hours=24)},
     "take-up-erasures": {
         "task": "accounts.tasks.take_up_erasures",

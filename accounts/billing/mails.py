@@ -1,5 +1,6 @@
 """Mails about money: owed with what they tell of, in one transaction, and sent once that is certain."""
 
+from datetime import timedelta
 from typing import Any
 
 import structlog
@@ -22,6 +23,11 @@ _SUBJECTS = {
 }
 
 
+_TRIED_FOR = timedelta(days=3)
+_MOST_AT_ONCE = 300
+"""As many as are printed and sent within a task's time."""
+
+
 def owe(
     kind: BillingMail.Kind, subscription: Subscription, *, invoice: Invoice | None = None, **details: str
 ) -> BillingMail:
@@ -32,10 +38,11 @@ def owe(
 def send_owed() -> int:
     """Send what is owed, each mail in a transaction of its own; return how many were sent.
 
-    Whoever holds a mail's row sends it. A kill between sending and committing sends it twice, and none is left out.
+    Whoever holds a mail's row sends it. A kill between sending and committing sends it twice, and none is left out but
+    those that no server has taken for days.
     """
-    owed = BillingMail.objects.filter(sent_at=None).order_by("pk").values_list("pk", flat=True)
-    return sum(_send_once(mail_id) for mail_id in list(owed))
+    owed = BillingMail.objects.filter(sent_at=None, created_at__gt=timezone.now() - _TRIED_FOR).order_by("pk")
+    return sum(_send_once(mail_id) for mail_id in list(owed.values_list("pk", flat=True)[:_MOST_AT_ONCE]))
 
 
 def _send_once(mail_id: int) -> bool:

@@ -40,7 +40,11 @@ def choose_plan(user: User, tier: Tier, *, at: datetime) -> Subscription:
         _refuse_if_stripe_collects(known)
         if invoices.is_owing(known, at):
             raise InvalidRequest("An invoice is overdue. Pay it first; then every plan can be chosen.")
-    return subscriptions.subscribe(user, tier, at=at)
+    subscription = subscriptions.subscribe(user, tier, at=at)
+    # Asked last: the account's row is locked now, so that one which is being closed has been, or waits for the commit.
+    if not User.objects.filter(pk=user.pk, is_active=True).exists():
+        raise InvalidRequest("This account is closed.")
+    return subscription
 
 
 @transaction.atomic

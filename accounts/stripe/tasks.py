@@ -8,7 +8,7 @@ from celery import shared_task
 from django.utils import timezone
 
 from accounts.exceptions import PaymentProviderUnavailable
-from accounts.models import StripeCustomer, Subscription
+from accounts.models import StripeCustomer, StripeEvent, Subscription
 from accounts.stripe import ending, overage, syncing
 from accounts.stripe.client import is_configured
 
@@ -19,6 +19,8 @@ _AGAIN: dict[str, Any] = {
     "max_retries": 8,
 }
 _LOOK_BACK = timedelta(days=7)
+_EVENTS_KEPT = timedelta(days=90)
+"""Stripe sends an event again for three days by itself, and for thirty if somebody asks it to."""
 
 
 @shared_task(**_AGAIN)  # type: ignore[untyped-decorator]
@@ -43,6 +45,12 @@ def stop_collecting(subscription_id: str) -> None:
 def sync_customer(customer_id: str) -> None:
     """Do here what Stripe says of a customer's plan."""
     syncing.sync(customer_id)
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def forget_old_events() -> None:
+    """Forget the events that Stripe does not send again any more."""
+    StripeEvent.objects.filter(received_at__lt=timezone.now() - _EVENTS_KEPT).delete()
 
 
 @shared_task  # type: ignore[untyped-decorator]

@@ -12,11 +12,12 @@ from django.test import Client
 from django.utils.html import strip_tags
 from pypdf import PdfReader
 
-from accounts.billing import invoices, subscriptions
+from accounts.billing import invoices, plans, subscriptions
 from accounts.billing.closing import close_period
 from accounts.billing.money import shown as money
 from accounts.billing.papers import invoice_paper
-from accounts.models import Subscription
+from accounts.exceptions import InvalidRequest
+from accounts.models import Subscription, User
 from foundation.ids import new_id
 from tests.accounts.billing.making import ISSUED, at, make_invoice, make_plan, make_usage
 from tests.accounts.factories import bearer, make_key, make_user, signed_in_as
@@ -101,6 +102,14 @@ def test_who_owes_pays_before_another_plan_is_taken():
         client.post("/account/billing/plan", {"tier": plan.pk})
     user.refresh_from_db()
     assert user.tier == plan
+
+
+def test_an_account_that_is_being_closed_takes_no_plan():
+    user, plan = make_user(), make_plan()
+    User.objects.update(is_active=False)  # since the request began
+    with pytest.raises(InvalidRequest, match="closed"):
+        plans.choose_plan(user, plan, at=at(2026, 11, 1))
+    assert not Subscription.objects.exists()
 
 
 def test_a_plan_that_stripe_collects_is_not_changed_beside_it():

@@ -83,7 +83,8 @@ def test_an_unpaid_plan_is_warned_once_and_ended_once(run):
 def test_the_mail_of_an_invoice_that_stripe_collects_asks_for_no_other_payment():
     make_invoice()
     Subscription.objects.update(provider="stripe")
-    tasks.send_billing_mails()
+    with time_machine.travel(ISSUED, tick=False):
+        tasks.send_billing_mails()
     assert "is collected with your next card payment." in mail.outbox[0].body
     assert "due" not in mail.outbox[0].body
 
@@ -93,11 +94,11 @@ def test_the_mail_of_an_invoice_that_stripe_collects_asks_for_no_other_payment()
 def test_each_mail_is_sent_once_with_the_sentence_it_owes(run, settings):
     settings.SITE_URL = "https://chat.example.org"
     invoice = make_invoice(make_user("alice@example.com"))
-    invoices.start_graces(invoice.due_at)
-    with time_machine.travel(invoice.due_at, tick=False):
+    with time_machine.travel(ISSUED, tick=False):
+        invoices.start_graces(invoice.due_at)
         invoices.credit(invoice, Decimal("1.00"), reason="An outage", by=None)
-    subscriptions.end_graces(invoice.due_at + timedelta(days=14))
-    run(tasks.send_billing_mails)
+        subscriptions.end_graces(invoice.due_at + timedelta(days=14))
+        run(tasks.send_billing_mails)
     sent = {message.subject: message.body for message in mail.outbox}
     assert len(mail.outbox) == len(sent) == 4
     assert {recipient for message in mail.outbox for recipient in message.to} == {"alice@example.com"}
@@ -120,16 +121,26 @@ def test_a_mail_that_cannot_be_sent_holds_up_no_other_and_is_tried_again(monkeyp
         raise smtplib.SMTPServerDisconnected
 
     monkeypatch.setattr("django.core.mail.message.EmailMessage.send", refuse_first)
-    assert mails.send_owed() == 1
-    assert [message.to for message in mail.outbox] == [["second@example.com"]]
-    assert mails.send_owed() == 1
-    assert mails.send_owed() == 0
+    with time_machine.travel(ISSUED, tick=False):
+        assert mails.send_owed() == 1
+        assert [message.to for message in mail.outbox] == [["second@example.com"]]
+        assert mails.send_owed() == 1
+        assert mails.send_owed() == 0
+
+
+def test_a_mail_that_no_server_takes_is_given_up_after_days():
+    make_invoice()
+    with time_machine.travel(ISSUED + timedelta(days=3, seconds=1), tick=False):
+        assert mails.send_owed() == 0
+    with time_machine.travel(ISSUED + timedelta(days=3) - timedelta(seconds=1), tick=False):
+        assert mails.send_owed() == 1
 
 
 def test_nobody_is_written_to_whose_account_is_gone():
     user = make_user()
     make_invoice(user)
     user.delete()
-    mails.send_owed()
+    with time_machine.travel(ISSUED, tick=False):
+        mails.send_owed()
     assert mail.outbox == []
     assert not BillingMail.objects.filter(sent_at=None).exists()

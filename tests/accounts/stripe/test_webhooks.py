@@ -14,6 +14,7 @@ from stripe import WebhookSignature
 
 from accounts.billing import subscriptions
 from accounts.models import PlanSpan, StripeCustomer, StripeEvent, Subscription, User
+from accounts.stripe import tasks
 from tests.accounts.stripe.conftest import WEBHOOK_SECRET, event, tell
 
 pytestmark = pytest.mark.django_db
@@ -117,6 +118,16 @@ def test_an_event_that_is_told_again_asks_and_changes_nothing(stripe, alice, cus
     assert tell(body).status_code == 200
     assert len(stripe.requests) == asked
     assert PlanSpan.objects.count() == 1
+
+
+def test_events_are_remembered_for_as_long_as_they_may_come_again(db):
+    now = timezone.now()
+    for days in (89, 91):
+        made = now - timedelta(days=days)
+        StripeEvent.objects.create(event_id=f"evt_{days}", type="invoice.paid", created_at=made, received_at=made)
+    for _ in range(2):
+        tasks.forget_old_events()
+    assert [each.event_id for each in StripeEvent.objects.all()] == ["evt_89"]
 
 
 def test_where_stripe_cannot_be_asked_the_event_is_to_come_again(stripe, alice, customer, plus):

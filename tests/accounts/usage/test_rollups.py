@@ -7,17 +7,25 @@ from decimal import Decimal
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connections
+from django.db.models import Count, Sum
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from accounts.models import DailyUsage, RolledUpDay, TokenReservation, UsageRecord
 from accounts.rollups import roll_up
 from accounts.tasks import roll_up_usage
 from foundation.ids import new_id
-from tests.accounts.factories import make_user
+from tests.accounts.factories import bearer, make_key, make_user
 from tests.accounts.usage.records import make_record
 
 pytestmark = pytest.mark.django_db
 DAY = date(2026, 3, 4)
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def user():
+    return make_user()
 
 
 def rows():
@@ -82,6 +90,40 @@ def test_days_outside_the_range_stay_as_they_are():
         make_record(user, NOON + timedelta(days=days))
     roll_up(DAY, DAY)
     assert {day for _, day, *_ in rows()} == {DAY}
+
+
+STEPS = st.tuples(st.integers(0, 4), st.integers(0, 4), st.sampled_from(["add", "delete", "none"]))
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.sampled_from(["add", "delete", "none"])), max_size=8)
+)
+def test_roll_ups_made_again_in_any_order_between_changes_are_what_the_records_say(user, steps):
+    UsageRecord.objects.all().delete()
+    for first, length, change in steps:
+        if change == "add":
+            make_record(user, NOON + timedelta(days=first), model=f"model-{length % 2}", cost="0.000000000001")
+        if change == "delete":
+            UsageRecord.objects.filter(day=DAY + timedelta(days=first)).delete()
+        roll_up(DAY + timedelta(days=first), DAY + timedelta(days=first + length))
+    for day in (4, 0, 2, 3, 1, 2):
+        roll_up(DAY + timedelta(days=day), DAY + timedelta(days=day))
+    sums = UsageRecord.objects.values_list("user_id", "day", "model").annotate(
+        Count("pk"), Sum("tokens_in"), Sum("tokens_cached"), Sum("tokens_out"), Sum("cost")
+    )
+    assert rows() == set(sums)
+
+
+def test_a_final_day_that_was_changed_afterwards_is_told_as_it_is_once_it_is_rolled_up_again(client, user):
+    make_record(user, NOON)
+    roll_up(DAY, DAY)
+    query, headers = {"from": str(DAY), "to": str(DAY)}, bearer(make_key(user, ["read"]))
+    UsageRecord.objects.update(tokens_out=50, cost="1.5")
+    call_command("roll_up_usage", str(DAY), str(DAY))
+    assert client.get("/v1/usage", query, headers=headers).json()["totals"] == {
+        "in": 10, "cached": 4, "out": 50, "cost": "1.5", "answers": 1,
+    }  # fmt: skip
 
 
 def test_a_day_is_final_once_it_has_ended_with_nothing_under_way():
