@@ -55,13 +55,13 @@ def test_an_account_whose_address_contains_the_erased_one_stays_signed_in_and_in
     ):
         other = make_user(address, password=PASSWORD)
         reason = f"{address} has asked for it: {number}"
-        acts = [audit.keep_of_user("warned", other.pk, reason=reason, by=None)]
-        acts.append(audit.keep_of_user("warned", other.pk, reason="", by=None, changes={"email": {"after": address}}))
+        audit.keep_of_user("warned", other.pk, reason=reason, by=None)
+        audit.keep_of_user("warned", other.pk, reason="", by=None, changes={"email": {"after": address}})
         browser = Client()
         browser.post("/accounts/login/", {"login": address, "password": PASSWORD})
         erase_wholly(request_erasure(user.pk).pk)
         assert browser.get("/account/usage").status_code == 200, address
-        assert AuditLog.objects.filter(pk__in=[act.pk for act in acts], subject_id=other.pk).count() == 2, address
+        assert AuditLog.objects.filter(subject_id=other.pk).count() == 2, address
         user = make_user("ob@example.com")
 
 
@@ -70,9 +70,9 @@ def test_an_account_whose_address_contains_the_erased_one_stays_signed_in_and_in
 )
 def test_whatever_is_around_its_address_an_erased_account_is_named_no_more(text):
     user = make_user("ob@example.com")
-    act = audit.keep_of_user("warned", make_user().pk, reason=text, by=None, changes={"email": {"after": text}})
+    audit.keep_of_user("warned", make_user().pk, reason=text, by=None, changes={"email": {"after": text}})
     erase_wholly(request_erasure(user.pk).pk)
-    act.refresh_from_db()
+    act = AuditLog.objects.get(action="warned")
     assert "example" not in f"{act.reason}{act.changes}"
 
 
