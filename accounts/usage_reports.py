@@ -35,6 +35,9 @@ WHERE user_id = %(user_id)s AND created_at >= %(starts_at)s AND created_at < %(e
 _SUMS = "sum(tokens_in), sum(tokens_cached), sum(tokens_out), sum(cost), sum(answers)"
 _BY_DAY = f"SELECT day, {_SUMS} FROM used GROUP BY day ORDER BY day"  # noqa: S608 — constants
 _BY_MODEL = f"SELECT model, {_SUMS} FROM used GROUP BY model ORDER BY model"  # noqa: S608
+_BY_DAY_AND_BY_MODEL = f"""
+SELECT day, model, {_SUMS} FROM used GROUP BY GROUPING SETS ((day), (model)) ORDER BY day, model
+"""  # noqa: S608
 _BY_CONVERSATION = f"""
 SELECT conversation_id, {_SUMS} FROM used
 WHERE %(after)s::uuid IS NULL OR conversation_id < %(after)s OR conversation_id IS NULL
@@ -86,6 +89,16 @@ def by_day(user_id: UUID, period: Period) -> list[Row[date]]:
 def by_model(user_id: UUID, period: Period) -> list[Row[str]]:
     """Return the models that were used, by name."""
     return _rows(_BY_MODEL, *_days_and_models(user_id, period))
+
+
+def by_day_and_by_model(user_id: UUID, period: Period) -> tuple[list[Row[date]], list[Row[str]]]:
+    """Return what `by_day` and `by_model` do, with the records read once."""
+    used, parameters = _days_and_models(user_id, period)
+    with connection.cursor() as cursor:
+        cursor.execute(f"WITH used AS ({used}) {_BY_DAY_AND_BY_MODEL}", parameters)
+        rows = [(day, model, _sums(sums)) for day, model, *sums in cursor.fetchall()]
+    days = [Row(day, sums) for day, _, sums in rows if day is not None]
+    return days, [Row(model, sums) for _, model, sums in rows if model is not None]
 
 
 def by_conversation(

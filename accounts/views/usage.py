@@ -88,8 +88,8 @@ def _day(query: QueryDict, name: str) -> date | None:
 
 
 def _shown(user: User, period: Period) -> dict[str, Any]:
-    days = usage_reports.by_day(user.pk, period)
-    models = sorted(usage_reports.by_model(user.pk, period), key=lambda row: -row.sums.tokens)
+    days, models = usage_reports.by_day_and_by_model(user.pk, period)
+    models.sort(key=lambda row: -row.sums.tokens)
     conversations = usage_reports.largest_conversations(user.pk, period, limit=_MOST_CONVERSATIONS)
     return {
         "period": period,

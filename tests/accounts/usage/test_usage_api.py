@@ -4,13 +4,16 @@ import csv
 import io
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from accounts import usage_reports
 from accounts.models import DailyUsage, UsageRecord
 from accounts.rollups import roll_up, roll_up_recent
+from accounts.usage_periods import Period
 from foundation.ids import new_id
 from tests.accounts.factories import bearer, make_key, make_user
 from tests.accounts.usage.records import make_record
@@ -181,6 +184,19 @@ def test_what_cannot_be_asked_is_refused_and_named(usage, query, param):
     error = response.json()["error"]
     assert (error["code"], error["param"]) == ("invalid_request", param)
     assert param in error["details"]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Paris"])
+@pytest.mark.parametrize("rolls_up", [False, True])
+def test_the_page_reads_days_and_models_at_once_and_finds_the_same(user, zone, rolls_up):
+    for number in range(12):
+        make_record(user, NOON + timedelta(hours=number * 7), model=f"model-{number % 3}", cost=f"0.{number + 1}")
+    if rolls_up:
+        roll_up(NOON.date(), NOON.date() + timedelta(days=2))
+    period = Period.between(date(2026, 3, 1), date(2026, 3, 31), ZoneInfo(zone))
+    days, models = usage_reports.by_day_and_by_model(user.pk, period)
+    assert days == usage_reports.by_day(user.pk, period)
+    assert models == usage_reports.by_model(user.pk, period)
 
 
 def test_a_year_with_its_leap_day_can_be_asked_for(usage):
