@@ -23,6 +23,8 @@ def keep(act: Act) -> AuditLog:
 
 def keep_of_user(
     action: str, user_id: UUID, *, reason: str, by: User | None, changes: Mapping[str, Any] | None = None
-) -> None:
+) -> AuditLog:
     """Add a row about what was done to an account; without `by` it was the system."""
-    audit.keep(Act(action, "user", str(user_id), reason, by.pk if by else None, changes or {}))
+    row = audit.keep(Act(action, "user", str(user_id), reason, by.pk if by else None, changes or {}))
+    assert isinstance(row, AuditLog)
+    return row

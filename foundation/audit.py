@@ -32,7 +32,7 @@ def keep_with(keeper: Callable[[Act], object]) -> None:
     _keepers[:] = [keeper]
 
 
-def keep(act: Act) -> None:
-    """Write an act down. Fails where nobody keeps the log: nothing may be done without."""
+def keep(act: Act) -> object:
+    """Write an act down, and return what keeps it. Fails where nobody keeps the log: nothing may be done without."""
     (keeper,) = _keepers
-    keeper(act)
+    return keeper(act)
