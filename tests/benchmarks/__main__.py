@@ -4,7 +4,17 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 
-from tests.benchmarks import cancels, context, known_answers, overload, prefixes, relay, warmth
+from tests.benchmarks import (
+    cancels,
+    context,
+    known_answers,
+    large_account,
+    overload,
+    prefixes,
+    relay,
+    reservations,
+    warmth,
+)
 
 COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
     "relay": relay.main,
@@ -12,7 +22,9 @@ COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
     "context": context.main,
     "overload": overload.main,
     "known_answers": known_answers.main,
+    "large_account": large_account.main,
     "prefixes": prefixes.main,
+    "reservations": reservations.main,
     "warmth": warmth.main,
 }
 
