@@ -181,4 +181,4 @@ class Account(RuleBasedStateMachine):
 
 @pytest.mark.django_db
 def test_the_ledger_adds_up_after_any_history():
-    run_state_machine_as_test(Account, settings=settings(max_examples=40, stateful_step_count=25, deadline=None))
+    run_state_machine_as_test(Account, settings=settings(max_examples=25, stateful_step_count=25, deadline=None))
