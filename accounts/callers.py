@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from uuid import UUID
 
 import jwt
@@ -54,6 +55,11 @@ def caller_from_bearer(token: str) -> Caller:
     if token.startswith(SECRET_PREFIX):
         return _caller_from_api_key(token)
     return _caller_from_access_token(token)
+
+
+def caller_from_session_key(session_key: str | None) -> Caller:
+    """Return who signed in with the session that a cookie names; raises as `caller_from_session`."""
+    return caller_from_session(import_module(settings.SESSION_ENGINE).SessionStore(session_key))
 
 
 def caller_from_session(session: SessionBase) -> Caller:

@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
-from django.contrib.sessions.backends.db import SessionStore
 from django.core.handlers.asgi import ASGIRequest
 
 from accounts.authentication import bearer_token
-from accounts.callers import Caller, caller_from_bearer, caller_from_session
+from accounts.callers import Caller, caller_from_bearer, caller_from_session_key
 from foundation.database import DATABASE_UNREACHABLE, in_database
 from foundation.errors import DomainError
 
@@ -49,4 +48,4 @@ def _caller(request: ASGIRequest) -> Caller:
     token = bearer_token(request)
     if token is not None:
         return caller_from_bearer(token)
-    return caller_from_session(SessionStore(request.COOKIES.get(settings.SESSION_COOKIE_NAME)))
+    return caller_from_session_key(request.COOKIES.get(settings.SESSION_COOKIE_NAME))

@@ -3,7 +3,6 @@
 import asyncio
 from contextlib import ExitStack, aclosing
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -16,7 +15,7 @@ from django.http.cookie import parse_cookie
 from django.http.request import validate_host
 
 from accounts import quotas
-from accounts.callers import Caller, caller_from_bearer, caller_from_session
+from accounts.callers import Caller, caller_from_bearer, caller_from_session_key
 from accounts.exceptions import AccountsError
 from conversations.broadcasts import group_of
 from conversations.streaming.follow import KeepAlive, Limits, follow
@@ -182,8 +181,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels is
 
 
 def _caller_from_cookie(cookie: str) -> Caller:
-    store = import_module(settings.SESSION_ENGINE).SessionStore
-    return caller_from_session(store(parse_cookie(cookie).get(settings.SESSION_COOKIE_NAME)))
+    return caller_from_session_key(parse_cookie(cookie).get(settings.SESSION_COOKIE_NAME))
 
 
 def _snapshot_and_limits(caller: Caller, generation_id: UUID) -> tuple[Snapshot, Limits]:
