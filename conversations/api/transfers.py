@@ -21,9 +21,10 @@ from conversations.api.transfer_serializers import (
     NewImportSerializer,
     NothingSerializer,
 )
-from conversations.services.exports import requests
+from conversations.services.exports import asking
 from conversations.services.exports.download import download
 from conversations.services.imports import uploads
+from foundation.pages import PAGE_PARAMETERS, limit_of
 
 
 class UploadParser(MultiPartParser):
@@ -39,11 +40,14 @@ class ExportsView(APIView):
 
     scope = "account"
 
-    @extend_schema(operation_id="list_exports", tags=["Your data"], responses=ExportPageSerializer)
+    @extend_schema(
+        operation_id="list_exports", tags=["Your data"], parameters=PAGE_PARAMETERS, responses=ExportPageSerializer
+    )
     def get(self, request: Request) -> Response:
         """List the exports that are kept, newest first."""
-        found = requests.exports_of(user_of(request).pk)
-        return Response({"data": ExportSerializer(found, many=True).data, "next_cursor": None})
+        query = request.query_params
+        page = asking.exports_of(user_of(request).pk, cursor=query.get("cursor"), limit=limit_of(query))
+        return Response({"data": ExportSerializer(page.items, many=True).data, "next_cursor": page.next_cursor})
 
     @extend_schema(
         operation_id="create_export",
@@ -54,7 +58,7 @@ class ExportsView(APIView):
     def post(self, request: Request) -> Response:
         """Have all that you have here written into one zip. While that goes on, a further call returns it."""
         NothingSerializer(data=request.data).is_valid(raise_exception=True)
-        export = requests.request(user_of(request))
+        export = asking.ask_for(user_of(request))
         return Response(ExportSerializer(export).data, status=status.HTTP_202_ACCEPTED)
 
 
@@ -66,7 +70,7 @@ class ExportView(APIView):
     @extend_schema(operation_id="get_export", tags=["Your data"], responses=ExportSerializer)
     def get(self, request: Request, export_id: UUID) -> Response:
         """Say how far it is, and where its file is."""
-        return Response(ExportSerializer(requests.export_of(user_of(request).pk, export_id)).data)
+        return Response(ExportSerializer(asking.export_of(user_of(request).pk, export_id)).data)
 
 
 class ExportFileView(APIView):
@@ -81,7 +85,7 @@ class ExportFileView(APIView):
     )
     def get(self, request: Request, export_id: UUID) -> StreamingHttpResponse:
         """Fetch the zip; `not_found` until it is done."""
-        return download(requests.export_of(user_of(request).pk, export_id))
+        return download(asking.export_of(user_of(request).pk, export_id))
 
 
 class ImportsView(APIView):

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.time_zones import zone_of
 from accounts.views.access import SignedInRequest, signed_in
 from conversations.exceptions import ContentTooLong, ConversationsError, InvalidRequest, TransferInProgress
-from conversations.services.exports import requests
+from conversations.services.exports import asking
 from conversations.services.exports.download import download
 from conversations.services.imports import uploads
 from conversations.views.transfers_shown import came_of, shown_export, shown_import
@@ -45,7 +45,7 @@ def imports(request: SignedInRequest) -> HttpResponse:
 @signed_in
 def begin_export(request: SignedInRequest) -> HttpResponse:
     """Have all that the user has written into one file."""
-    requests.request(request.user)
+    asking.ask_for(request.user)
     return redirect("data_page")
 
 
@@ -53,7 +53,7 @@ def begin_export(request: SignedInRequest) -> HttpResponse:
 @signed_in
 def export_file(request: SignedInRequest, export_id: UUID) -> StreamingHttpResponse:
     """Hand the file of an export out."""
-    return download(requests.export_of(request.user.pk, export_id))
+    return download(asking.export_of(request.user.pk, export_id))
 
 
 @require_POST
@@ -94,7 +94,7 @@ def _page(request: SignedInRequest, refused: ConversationsError | None = None) -
 
 
 def _exports(request: SignedInRequest) -> dict[str, object]:
-    found = [shown_export(each) for each in requests.exports_of(request.user.pk)]
+    found = [shown_export(each) for each in asking.exports_of(request.user.pk).items]
     return {"exports": found, "writes": any(each.is_under_way for each in found), "zone": zone_of(request.user)}
 
 

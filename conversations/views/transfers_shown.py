@@ -6,7 +6,7 @@ from uuid import UUID
 
 from conversations.models import Conversation, Export, Import
 from conversations.models.transfer import TransferStatus
-from conversations.services.exports import requests
+from conversations.services.exports import asking
 
 _UNDER_WAY = (TransferStatus.QUEUED, TransferStatus.RUNNING)
 _ORDER = {"refused": 0, "skipped": 1, "imported": 2}
@@ -65,7 +65,7 @@ def shown_export(export: Export) -> ShownExport:
         error=export.error_message,
         is_waiting=export.status == TransferStatus.QUEUED,
         is_under_way=export.status in _UNDER_WAY,
-        has_file=requests.is_ready(export),
+        has_file=asking.is_ready(export),
     )
 
 

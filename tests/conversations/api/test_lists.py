@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 from django.utils import timezone
 
-from conversations.models import Conversation, Message
+from conversations.models import Conversation, Export, Message
 from tests.accounts.factories import make_key
 from tests.conversations.api.errors import error_of
 
@@ -128,7 +128,7 @@ def test_a_message_has_the_documented_shape(dora):
     assert answer["usage"] == {"in": 0, "cached": 0, "out": 0}
 
 
-LISTS = ["/v1/conversations", "/v1/conversations/{}/messages", "/v1/api-keys"]
+LISTS = ["/v1/conversations", "/v1/conversations/{}/messages", "/v1/api-keys", "/v1/exports"]
 
 
 @pytest.mark.parametrize("path", LISTS)
@@ -149,6 +149,7 @@ def test_a_page_holds_one_to_a_hundred_and_thirty_if_not_said(settings, dora, pa
     make_messages(Conversation.objects.get(pk=conversation_id), 102)
     for _ in range(101):
         make_key(dora.user)
+    Export.objects.bulk_create(Export(user=dora.user, status="done") for _ in range(101))
     path = path.format(conversation_id)
     for query, count in (("", 30), ("?limit=1", 1), ("?limit=100", 100)):
         page = dora.get(path + query).json()

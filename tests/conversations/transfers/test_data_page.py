@@ -6,7 +6,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from conversations.models import Conversation, Export, Import
-from conversations.services.exports import requests, writing
+from conversations.services.exports import asking, writing
 from conversations.services.imports import uploads
 from conversations.services.transfers import files
 from tests.accounts.factories import signed_in_as
@@ -42,7 +42,7 @@ def test_a_second_press_begins_no_second_export(browser):
 
 @pytest.mark.django_db(transaction=True)
 def test_a_written_export_is_fetched_from_the_page_until_it_expires(browser, alice):
-    export = requests.request(alice)
+    export = asking.ask_for(alice)
     writing.write(export.pk)
     page = browser.get(PAGE).text
     address = f"{PAGE}/exports/{export.pk}/file"
@@ -52,13 +52,14 @@ def test_a_written_export_is_fetched_from_the_page_until_it_expires(browser, ali
     assert fetched.status_code == 200
     assert fetched["Content-Disposition"].startswith("attachment")
     assert "no-store" in fetched["Cache-Control"]
+    fetched.close()
     files.delete(files.EXPORTS, Export.objects.get().file)
     assert "not there any more" in browser.get(PAGE).text
     assert browser.get(address).status_code == 404
 
 
 def test_an_export_that_was_given_up_says_why(browser, alice):
-    writing.fail(requests.request(alice).pk)
+    writing.fail(asking.ask_for(alice).pk)
     assert "could not be written" in browser.get(PAGE).text
 
 

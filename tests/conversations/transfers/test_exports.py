@@ -16,7 +16,7 @@ from django.utils import timezone
 from accounts.models import UsageRecord
 from conversations.models import Conversation, Export, Memory, Message
 from conversations.services import memories, preferences
-from conversations.services.exports import requests, writing
+from conversations.services.exports import asking, writing
 from conversations.services.exports.file_names import file_name
 from conversations.services.imports import reading
 from conversations.services.transfers import files, lease, upkeep
@@ -39,7 +39,7 @@ def bob(transactional_db):
 
 
 def written(user) -> Export:
-    export = requests.request(user)
+    export = asking.ask_for(user)
     writing.write(export.pk)
     export.refresh_from_db()
     return export
@@ -130,11 +130,11 @@ def test_the_zip_is_read_back_by_an_import(alice, bob):
 
 
 def test_a_second_request_returns_the_export_that_is_under_way(alice, bob):
-    first = requests.request(alice)
-    assert requests.request(alice) == first
-    assert requests.request(bob) != first
+    first = asking.ask_for(alice)
+    assert asking.ask_for(alice) == first
+    assert asking.ask_for(bob) != first
     writing.write(first.pk)
-    assert requests.request(alice) != first
+    assert asking.ask_for(alice) != first
 
 
 def test_an_export_is_written_once_though_its_task_runs_twice(alice):
@@ -151,7 +151,7 @@ def test_the_file_is_readable_to_the_site_alone(alice):
 
 
 def test_a_killed_workers_export_is_taken_up_again_once_its_lease_is_over(alice):
-    export = requests.request(alice)
+    export = asking.ask_for(alice)
     lease.take(Export, export.pk)
     writing.write(export.pk)
     assert Export.objects.get().status == "running"
@@ -162,7 +162,7 @@ def test_a_killed_workers_export_is_taken_up_again_once_its_lease_is_over(alice)
 
 
 def test_an_export_that_fails_is_tried_again_and_then_given_up_with_a_sentence(alice, data_directory):
-    export = requests.request(alice)
+    export = asking.ask_for(alice)
     data_directory.mkdir()
     (data_directory / "exports").write_text("not a folder")
     for attempt in range(1, lease.MOST_ATTEMPTS + 1):
@@ -175,7 +175,7 @@ def test_an_export_that_fails_is_tried_again_and_then_given_up_with_a_sentence(a
 
 
 def test_an_export_whose_workers_all_died_is_given_up(alice):
-    export = requests.request(alice)
+    export = asking.ask_for(alice)
     Export.objects.update(status="running", attempts=lease.MOST_ATTEMPTS, lease_expires_at=timezone.now())
     assert upkeep.give_up_or_find_forsaken().exports == []
     export.refresh_from_db()
@@ -183,7 +183,7 @@ def test_an_export_whose_workers_all_died_is_given_up(alice):
 
 
 def test_a_writer_that_has_lost_its_export_leaves_no_file(alice):
-    export = lease.take(Export, requests.request(alice).pk)
+    export = lease.take(Export, asking.ask_for(alice).pk)
     name = files.new_name(".zip")
     writing._write_file(export, name)
     Export.objects.all().delete()
@@ -194,7 +194,7 @@ def test_a_writer_that_has_lost_its_export_leaves_no_file(alice):
 def test_an_expired_export_and_its_file_are_deleted(alice):
     export = written(alice)
     Export.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
-    assert requests.exports_of(alice.pk) == []
+    assert asking.exports_of(alice.pk).items == []
     assert upkeep.delete_what_is_over() == 1
     assert upkeep.delete_what_is_over() == 0
     assert not files.path_of(files.EXPORTS, export.file).exists()
@@ -202,7 +202,7 @@ def test_an_expired_export_and_its_file_are_deleted(alice):
 
 def test_only_the_newest_files_are_kept(alice):
     exports = [written(alice) for _ in range(writing.MOST_KEPT + 1)]
-    assert requests.exports_of(alice.pk) == exports[:0:-1]
+    assert asking.exports_of(alice.pk).items == exports[:0:-1]
     assert not files.path_of(files.EXPORTS, exports[0].file).exists()
 
 
@@ -218,7 +218,7 @@ def test_erasing_deletes_exports_and_imports_with_their_files_and_can_be_repeate
 
 def test_all_is_read_from_one_snapshot(alice):
     conversation = make_conversation(alice)
-    export = lease.take(Export, requests.request(alice).pk)
+    export = lease.take(Export, asking.ask_for(alice).pk)
     pieces = []
 
     def remember_later() -> None:

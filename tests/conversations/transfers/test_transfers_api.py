@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from accounts import sanctions
 from conversations.models import Export, Import
-from conversations.services.exports import requests, writing
+from conversations.services.exports import asking, writing
 from conversations.services.imports import uploads
 from conversations.services.transfers import files
 from tests.accounts.factories import bearer, make_key, make_user
@@ -38,7 +38,7 @@ def upload(caller, content=b"[]", **fields):
 
 
 def export_for(user) -> Export:
-    export = requests.request(user)
+    export = asking.ask_for(user)
     writing.write(export.pk)
     export.refresh_from_db()
     return export
@@ -191,7 +191,7 @@ def test_a_file_whose_row_is_not_kept_is_not_kept_either(dora, data_directory):
 @writes_exports
 @pytest.mark.parametrize("state", ["queued", "failed", "gone"])
 def test_a_file_that_is_not_there_is_404(dora, state):
-    export = export_for(dora.user) if state == "gone" else requests.request(dora.user)
+    export = export_for(dora.user) if state == "gone" else asking.ask_for(dora.user)
     if state == "failed":
         writing.fail(export.pk)
     if state == "gone":

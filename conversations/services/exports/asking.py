@@ -3,6 +3,7 @@
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from accounts.models import User
@@ -11,25 +12,26 @@ from conversations.models import Export
 from conversations.models.transfer import TransferStatus
 from conversations.services.transfers import files
 from foundation.background import send_after_commit
+from foundation.pages import DEFAULT_LIMIT, Page, newest_first
 
 _WRITE = "conversations.tasks.write_export"
-_MOST_SHOWN = 30
 
 
-def request(user: User) -> Export:
+def ask_for(user: User) -> Export:
     """Have all that the user has written into one file; return the export that is under way, if there is one."""
     try:
         with transaction.atomic():
             export = Export.objects.create(user=user)
             send_after_commit(_WRITE, export.pk)
     except IntegrityError:
-        return _under_way(user) or request(user)
+        return _under_way(user) or ask_for(user)
     return export
 
 
-def exports_of(user_id: UUID) -> list[Export]:
-    """Return the user's exports that are there, newest first."""
-    return [each for each in Export.objects.filter(user_id=user_id).order_by("-pk")[:_MOST_SHOWN] if not _is_over(each)]
+def exports_of(user_id: UUID, *, cursor: str | None = None, limit: int = DEFAULT_LIMIT) -> Page[Export]:
+    """Return a page of the user's exports that are there, newest first."""
+    kept = Export.objects.filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()), user_id=user_id)
+    return newest_first(kept, cursor=cursor, limit=limit)
 
 
 def export_of(user_id: UUID, export_id: UUID) -> Export:
