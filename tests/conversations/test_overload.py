@@ -8,6 +8,7 @@ import orjson
 import pytest
 import pytest_asyncio
 from asgiref.sync import sync_to_async
+from django.db import transaction
 
 from accounts import quotas
 from accounts.models import User
@@ -31,8 +32,9 @@ def with_permits(site, redis_store):
     """Gives the only replica so many permits, and waits until the workers know."""
 
     def change(permits):
-        apply_fleet(f"small={site.twin.url}")
-        Replica.objects.update(permits=permits)
+        with transaction.atomic():  # no worker is to see the permits that a new replica has
+            apply_fleet(f"small={site.twin.url}")
+            Replica.objects.update(permits=permits)
         wait_until(lambda: reported_permits(redis_store) == {permits}, what="the new number of permits")
 
     return change
