@@ -1,14 +1,11 @@
 """Keeps every error below `/v1` in the one shape, wherever in the stack it arises."""
 
-from collections.abc import Awaitable, Callable
-from inspect import iscoroutinefunction
-
 from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
-from django.utils.decorators import sync_and_async_middleware
 from django.utils.deprecation import MiddlewareMixin
 
 from chatsite.errors import FAULT, FORBIDDEN, MALFORMED, NO_SUCH_METHOD, NOTHING_HERE, STORES_AWAY, TOO_LARGE, answer_to
+from chatsite.middleware import changing_responses
 
 _KEPT_HEADERS = ("Allow", "Retry-After", "WWW-Authenticate")
 _ANSWERS = {
@@ -34,27 +31,6 @@ class ApiExceptions(MiddlewareMixin):
         return answer.as_json() if answer else None
 
 
-@sync_and_async_middleware
-def api_errors(
-    get_response: Callable[[HttpRequest], HttpResponseBase] | Callable[[HttpRequest], Awaitable[HttpResponseBase]],
-) -> Callable[[HttpRequest], HttpResponseBase] | Callable[[HttpRequest], Awaitable[HttpResponseBase]]:
-    """Middleware, an outer one: replaces an error page, with `DEBUG` a whole traceback, that a program would get."""
-    if iscoroutinefunction(get_response):
-
-        async def asynchronous(request: HttpRequest) -> HttpResponseBase:
-            response: HttpResponseBase = await get_response(request)
-            return _in_shape(request, response)
-
-        return asynchronous
-
-    def synchronous(request: HttpRequest) -> HttpResponseBase:
-        response = get_response(request)
-        assert isinstance(response, HttpResponseBase)
-        return _in_shape(request, response)
-
-    return synchronous
-
-
 def _in_shape(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
     if response.status_code < 400 or not is_of_the_api(request):
         return response
@@ -67,3 +43,7 @@ def _in_shape(request: HttpRequest, response: HttpResponseBase) -> HttpResponseB
             shaped[name] = response[name]
     response.close()
     return shaped
+
+
+api_errors = changing_responses(_in_shape)
+"""Middleware, an outer one: replaces an error page, with `DEBUG` a whole traceback, that a program would get."""

@@ -12,6 +12,30 @@ from foundation.ids import new_id
 
 HEADER = "X-Request-ID"
 
+type _Handler = Callable[[HttpRequest], HttpResponseBase] | Callable[[HttpRequest], Awaitable[HttpResponseBase]]
+
+
+def changing_responses(change: Callable[[HttpRequest, HttpResponseBase], HttpResponseBase]) -> Callable[..., _Handler]:
+    """Return middleware that answers with what `change` makes of each response, in threads and on the loop alike."""
+
+    @sync_and_async_middleware
+    def middleware(get_response: _Handler) -> _Handler:
+        if iscoroutinefunction(get_response):
+
+            async def asynchronous(request: HttpRequest) -> HttpResponseBase:
+                return change(request, await get_response(request))
+
+            return asynchronous
+
+        def synchronous(request: HttpRequest) -> HttpResponseBase:
+            response = get_response(request)
+            assert isinstance(response, HttpResponseBase)
+            return change(request, response)
+
+        return synchronous
+
+    return middleware
+
 
 def _begin(request: HttpRequest) -> str:
     # A client's own request id is never trusted: it would let one caller write into another's log lines.
