@@ -100,10 +100,16 @@ class RunningSite:
         self.workers.append(worker)
         return worker
 
-    def start_celery(self) -> subprocess.Popen:
-        """A Celery worker of both queues; whoever starts it ends it."""
+    @contextmanager
+    def celery(self) -> Iterator[subprocess.Popen]:
+        """Run a Celery worker of both queues while the block lasts."""
         options = ("--pool=threads", "--concurrency=2", "--loglevel=WARNING", "--without-gossip", "--without-mingle")
-        return self._spawn("-m", "celery", "-A", "chatsite", "worker", "--queues=celery,bulk", *options)
+        process = self._spawn("-m", "celery", "-A", "chatsite", "worker", "--queues=celery,bulk", *options)
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.wait(30)
 
     def kill_web(self) -> None:
         assert self.web is not None

@@ -22,11 +22,9 @@ FILE = [chain(2, conversation_id="one", title="Tea"), chain(4, conversation_id="
 
 @pytest.fixture(scope="module", autouse=True)
 def celery(site):
-    process = site.start_celery()
-    wait_until(lambda: is_up(site, "bulk"), 120, "a Celery worker")
-    yield
-    process.terminate()
-    process.wait(30)
+    with site.celery():
+        wait_until(lambda: is_up(site, "bulk"), 120, "a Celery worker")
+        yield
 
 
 def is_up(site, component) -> bool:

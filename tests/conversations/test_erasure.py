@@ -36,13 +36,8 @@ def erasing_site(no_other_worker, tmp_path_factory):
         "EMAIL_URL": f"filemail://{home}/mail",
     }
     (home / "mail").mkdir()
-    with running_site(log=home / "log", **environment) as site:
-        celery = site.start_celery()
-        try:
-            yield site
-        finally:
-            celery.terminate()
-            celery.wait(30)
+    with running_site(log=home / "log", **environment) as site, site.celery():
+        yield site
 
 
 @pytest.fixture

@@ -20,11 +20,9 @@ ANSWER = "Rinse it, then boil it."
 @pytest.fixture(scope="module")
 def celery(shared_site, _redis):
     began = time.time()
-    process = shared_site.start_celery()
-    wait_until(lambda: _redis.zcount(celery_workers_key("celery"), began, "inf"), 60, "a Celery worker")
-    yield process
-    process.terminate()
-    process.wait(30)
+    with shared_site.celery() as process:
+        wait_until(lambda: _redis.zcount(celery_workers_key("celery"), began, "inf"), 60, "a Celery worker")
+        yield process
 
 
 def expected_title():

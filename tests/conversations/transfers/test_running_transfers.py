@@ -34,13 +34,8 @@ FORM = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"}
 def transfer_site(no_other_worker, tmp_path_factory):
     home = tmp_path_factory.mktemp("transfers")
     environment = {"DATA_DIR": str(home / "data"), "MAX_IMPORT_BYTES": str(MOST_BYTES)}
-    with running_site(log=home / "log", **environment) as site:
-        celery = site.start_celery()
-        try:
-            yield site
-        finally:
-            celery.terminate()
-            celery.wait(30)
+    with running_site(log=home / "log", **environment) as site, site.celery():
+        yield site
 
 
 @pytest.fixture
