@@ -33,7 +33,7 @@ def erasing_site(no_other_worker, tmp_path_factory):
     environment = {
         "ANSWER_CACHE_SECONDS": "600",
         "DATA_DIR": str(home / "data"),
-        "EMAIL_URL": f"filemail://{home}/mail",
+        "EMAIL_URL": f"filemail:///{home}/mail",
     }
     (home / "mail").mkdir()
     with running_site(log=home / "log", **environment) as site, site.celery():
